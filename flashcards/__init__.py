@@ -1,0 +1,18 @@
+"""Capture what a network knows, and replay it after the data is gone."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flashcards.client import Client
+
+__all__ = ["Client"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Importing the contract must not pull in the HTTP client: every room imports the contract.
+    if name == "Client":
+        from flashcards.client import Client
+
+        return Client
+    raise AttributeError(f"module 'flashcards' has no attribute {name!r}")
