@@ -28,13 +28,19 @@ class TrainSpec(Spec):
     kind: Literal["train"]
     dataset: DatasetId
     architecture: ArchitectureField = Architecture(blocks=4, filters=64)
-    range: PixelRange = Field(default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it")
+    range: PixelRange = Field(
+        default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it"
+    )
     name: Name | None = Field(default=None, description="name of the model it makes")
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)
     learning_rate: float = Field(default=1e-3, gt=0, le=10)
-    validation_share: float = Field(default=0.1, gt=0, lt=1, description="held out to stop early and to pick the best epoch")
-    patience: int = Field(default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops")
+    validation_share: float = Field(
+        default=0.1, gt=0, lt=1, description="held out to stop early and to pick the best epoch"
+    )
+    patience: int = Field(
+        default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops"
+    )
     seed: Seed = 0
 
 
@@ -51,7 +57,9 @@ class CaptureSpec(Spec):
     @model_validator(mode="after")
     def _an_image_needs_a_pass(self) -> Self:
         if self.r == 0:
-            raise ValueError(f"r = 0 would leave the patterns of source {self.source!r} as they are: take r of at least 1")
+            raise ValueError(
+                f"r = 0 would leave the patterns of source {self.source!r} as they are: take r of at least 1"
+            )
         return self
 
 
@@ -59,7 +67,9 @@ class EvaluateSpec(Spec):
     kind: Literal["evaluate"]
     model: ModelId
     dataset: DatasetId
-    split: Literal["auto", "train", "test"] = Field(default="auto", description="auto: test, else a held-out tenth of train")
+    split: Literal["auto", "train", "test"] = Field(
+        default="auto", description="auto: test, else a held-out tenth of train"
+    )
 
 
 JobSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec, Field(discriminator="kind")]

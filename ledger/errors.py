@@ -1,0 +1,28 @@
+"""What the record refuses, in words. The service gives each its HTTP status.
+
+LedgerError
+├── NotFound          no such thing, or not the caller's
+├── Conflict          it is there, but not in a state that allows this
+└── Unfit             a spec that does not go with what exists (carries the field)
+"""
+
+
+class LedgerError(Exception):
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class NotFound(LedgerError):
+    def __init__(self, what: str, id: str) -> None:
+        super().__init__(f"there is no {what} {id}")
+
+
+class Conflict(LedgerError):
+    pass
+
+
+class Unfit(LedgerError):
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(detail)
+        self.field = field

@@ -1,0 +1,275 @@
+"""The only code that changes a job's state.
+
+A claim bumps `attempt`, the fencing token: whoever holds an older number writes to no row from then on. A lease says
+how long the claim holds without a sign of life. Everything here is one conditional UPDATE, so it may run twice, late,
+or in many processes at once.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, case, func, select, update
+from sqlalchemy.orm import Session
+
+from ledger import events
+from ledger.clock import now
+from ledger.db import Database
+from ledger.errors import Conflict, NotFound
+from ledger.tables import Attempt, Job
+
+TRANSITIONS: dict[str, frozenset[str]] = {
+    "queued": frozenset({"running", "cancelled"}),
+    "running": frozenset({"succeeded", "failed", "cancelled", "queued"}),
+    "succeeded": frozenset(),
+    "failed": frozenset({"queued"}),
+    "cancelled": frozenset({"queued"}),
+}
+TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+UNFINISHED = frozenset(TRANSITIONS) - TERMINAL
+
+
+@dataclass(frozen=True)
+class Claim:
+    job_id: str
+    tenant: str
+    attempt: int
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What a worker learns when it renews its lease."""
+
+    cancel_requested: bool
+    overdue: bool
+
+
+def mine(claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return (Job.attempt == claim.attempt, Job.state == "running")
+
+
+def move(
+    session: Session,
+    job_id: Any,
+    source: str,
+    target: str,
+    *where: ColumnElement[bool],
+    data: dict[str, Any],
+    **values: Any,
+) -> Job | None:
+    """One step of the table, with its event. None: the job was not (or no longer) as it had to be."""
+    if target not in TRANSITIONS[source]:
+        raise ValueError(f"no job goes from {source} to {target}")
+    job = session.scalars(
+        update(Job)
+        .where(Job.id == job_id, Job.state == source, *where)
+        .values(state=target, seq=Job.seq + 1, **values)
+        .returning(Job)
+        .execution_options(synchronize_session=False, populate_existing=True)
+    ).one_or_none()
+    if job is not None:
+        events.write(session, job.id, job.attempt, job.seq, [("state", {"state": target, **data})])
+    return job
+
+
+def claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id: str | None = None) -> Claim | None:
+    """Take this job, or the oldest of the queue. Of any number of claimers one gets it."""
+    oldest = (
+        select(Job.id)
+        .where(Job.state == "queued", Job.queue == queue)
+        .order_by(Job.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
+    )
+    with db.write() as session:
+        job = move(
+            session,
+            job_id or oldest,
+            "queued",
+            "running",
+            data={"worker": worker_id},
+            attempt=Job.attempt + 1,
+            worker_id=worker_id,
+            lease_until=now() + lease_seconds,
+            started_at=func.coalesce(Job.started_at, now()),
+            deadline=func.coalesce(Job.deadline, now() + Job.timeout_seconds),
+        )
+        if job is None:
+            return None
+        session.add(Attempt(job_id=job.id, number=job.attempt, worker_id=worker_id))
+        return Claim(job_id=job.id, tenant=job.tenant, attempt=job.attempt, spec=job.spec)
+
+
+def renew(session: Session, claim: Claim, lease_seconds: float) -> Pulse | None:
+    """None: the claim is lost, whoever held it must stop."""
+    row = session.execute(
+        update(Job)
+        .where(Job.id == claim.job_id, *mine(claim))
+        .values(lease_until=now() + lease_seconds)
+        .returning(Job.cancel_requested_at, case((Job.deadline < now(), 1), else_=0))
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    return None if row is None else Pulse(cancel_requested=row[0] is not None, overdue=bool(row[1]))
+
+
+def settle(
+    session: Session,
+    claim: Claim,
+    state: str,
+    *,
+    result: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+    reason: str | None = None,
+) -> bool:
+    """The end of an attempt that ran its course. False: somebody else holds the job by now, nothing was written."""
+    data = {
+        key: value for key, value in (("result", result), ("error", error), ("reason", reason)) if value is not None
+    }
+    ended = {"lease_until": None, "ended_at": now(), "result": result, "error": error}
+    row = move(session, claim.job_id, "running", state, Job.attempt == claim.attempt, data=data, **ended)
+    if row is None:
+        return False
+    end_attempt(session, claim.job_id, claim.attempt, state, reason or (error or {}).get("title"))
+    return True
+
+
+def release(session: Session, claim: Claim, reason: str) -> bool:
+    """Give the job back unharmed (a worker that drains): it costs no attempt."""
+    return _give_back(session, claim.job_id, claim.attempt, "released", reason, strike=0)
+
+
+def lose(session: Session, job_id: str, attempt: int, reason: str, *where: ColumnElement[bool]) -> bool:
+    """An attempt ended without saying how. Queue the job again, unless it has no try left or was to be cancelled."""
+    return _give_back(session, job_id, attempt, "lost", reason, *where, strike=1)
+
+
+def _give_back(
+    session: Session,
+    job_id: str,
+    attempt: int,
+    outcome: str,
+    reason: str,
+    *where: ColumnElement[bool],
+    strike: int,
+) -> bool:
+    fence = (Job.attempt == attempt, *where)
+    cleared = {"lease_until": None, "worker_id": None, "strikes": Job.strikes + strike}
+    done = {**cleared, "ended_at": now()}
+    # Each of the three steps has a guard that the other two exclude, so at most one of them moves the job.
+    cancelled = Job.cancel_requested_at.is_not(None)
+    spent = Job.strikes + strike >= Job.max_attempts if strike else Job.id.is_(None)
+    error = {
+        "type": "attempts-exhausted",
+        "title": "The job was tried again and again without getting further",
+        "detail": f"The last attempt ended: {reason}.",
+    }
+    data = {"reason": reason}
+    moved = (
+        move(session, job_id, "running", "cancelled", *fence, cancelled, data=data, **done)
+        or move(
+            session,
+            job_id,
+            "running",
+            "failed",
+            *fence,
+            spent,
+            data={**data, "error": error},
+            error=error,
+            **done,
+        )
+        or move(session, job_id, "running", "queued", *fence, data=data, rung_at=None, **cleared)
+    )
+    if moved is not None:
+        end_attempt(session, job_id, attempt, outcome, reason)
+    return moved is not None
+
+
+def expire(db: Database) -> int:
+    """Take back the jobs whose worker gave no sign of life until its lease ran out."""
+    lapsed = Job.lease_until < now()
+    with db.read() as session:
+        rows = session.execute(select(Job.id, Job.attempt).where(Job.state == "running", lapsed)).all()
+    count = 0
+    for job_id, attempt in rows:
+        with db.write() as session:
+            count += lose(session, job_id, attempt, "its worker gave no sign of life", lapsed)
+    return count
+
+
+def expire_worker(db: Database, worker_id: str, reason: str) -> int:
+    """Take back the jobs of a worker that was seen to die, without waiting for its leases."""
+    with db.write() as session:
+        held = select(Job.id, Job.attempt).where(Job.state == "running", Job.worker_id == worker_id)
+        return sum(lose(session, job_id, attempt, reason) for job_id, attempt in session.execute(held).all())
+
+
+def request_cancel(session: Session, tenant: str, job_id: str) -> None:
+    """A queued job ends here; a running one is stopped by its worker. Asking twice is asking once."""
+    theirs = Job.tenant == tenant
+    if move(
+        session,
+        job_id,
+        "queued",
+        "cancelled",
+        theirs,
+        data={"reason": "cancelled by the user"},
+        ended_at=now(),
+    ):
+        return
+    asked = events.append(
+        session,
+        job_id,
+        [("note", {"text": "cancel requested"})],
+        theirs,
+        Job.state == "running",
+        Job.cancel_requested_at.is_(None),
+        cancel_requested_at=now(),
+    )
+    if not asked:
+        state = _state(session, tenant, job_id)
+        if state in ("succeeded", "failed"):
+            raise Conflict(f"the job has ended already: it {state}")
+
+
+def retry(session: Session, tenant: str, job_id: str) -> None:
+    """Back to the queue. The next attempt starts from the last resume point, if there is one."""
+    fresh = {
+        "strikes": 0,
+        "error": None,
+        "result": None,
+        "ended_at": None,
+        "deadline": None,
+        "worker_id": None,
+        "cancel_requested_at": None,
+        "rung_at": None,
+    }
+    for source in ("failed", "cancelled"):
+        if move(
+            session,
+            job_id,
+            source,
+            "queued",
+            Job.tenant == tenant,
+            data={"reason": "retried by the user"},
+            **fresh,
+        ):
+            return
+    state = _state(session, tenant, job_id)
+    raise Conflict(f"only a failed or cancelled job can be retried; this one is {state}")
+
+
+def end_attempt(session: Session, job_id: str, number: int, outcome: str, reason: str | None) -> None:
+    session.execute(
+        update(Attempt)
+        .where(Attempt.job_id == job_id, Attempt.number == number)
+        .values(ended_at=now(), outcome=outcome, reason=reason)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _state(session: Session, tenant: str, job_id: str) -> str:
+    state = session.scalar(select(Job.state).where(Job.id == job_id, Job.tenant == tenant))
+    if state is None:
+        raise NotFound("job", job_id)
+    return state

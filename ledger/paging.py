@@ -1,0 +1,21 @@
+"""Keyset pages, newest first. Ids are time-ordered, so the last id of a page is all that the next one needs."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Select
+from sqlalchemy.orm import Session
+
+Row = TypeVar("Row")
+
+
+def page(
+    session: Session, statement: Select[Row], id_column: Any, limit: int, before: str | None
+) -> tuple[Sequence[Row], str | None]:
+    """The rows, and the id to go on from if there are more."""
+    if before is not None:
+        statement = statement.where(id_column < before)
+    rows = session.scalars(statement.order_by(id_column.desc()).limit(limit + 1)).all()
+    more = len(rows) > limit
+    rows = rows[:limit]
+    return rows, getattr(rows[-1], id_column.key) if more else None

@@ -1,0 +1,208 @@
+"""The record. Times are seconds since 1970 by the database's clock (`ledger.clock`)."""
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from ledger.clock import now
+
+Json = JSON(none_as_null=True)
+DEFAULT_TENANT = "default"
+
+
+class Table(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {
+        dict[str, Any]: Json,
+        list[Any]: Json,
+        str: String(200),
+        float: Float(53),
+        int: BigInteger(),
+    }
+
+
+class Tenant(Table):
+    __tablename__ = "tenant"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    created_at: Mapped[float] = mapped_column(default=now())
+
+
+class Blob(Table):
+    """Bytes in the store, under `{tenant}/{digest}`."""
+
+    __tablename__ = "blob"
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
+    digest: Mapped[str] = mapped_column(primary_key=True)
+    size: Mapped[int]
+    created_at: Mapped[float] = mapped_column(default=now())
+
+
+class Model(Table):
+    __tablename__ = "model"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str]
+    architecture: Mapped[dict[str, Any]]
+    input: Mapped[str]
+    range: Mapped[list[Any]]
+    parameters: Mapped[int]
+    digest: Mapped[str]
+    size: Mapped[int]
+    origin: Mapped[str]
+    job_id: Mapped[str | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
+
+
+class Dataset(Table):
+    __tablename__ = "dataset"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str]
+    digest: Mapped[str]
+    size: Mapped[int]
+    format: Mapped[str]
+    splits: Mapped[dict[str, Any]]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
+
+
+class Flashcards(Table):
+    __tablename__ = "flashcards"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str | None]
+    model_id: Mapped[str]
+    job_id: Mapped[str]
+    recipe: Mapped[dict[str, Any]]
+    digest: Mapped[str]
+    size: Mapped[int]
+    sheet_digest: Mapped[str]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "model_id"))
+
+
+class Job(Table):
+    """Only `ledger.lifecycle` writes `state`."""
+
+    __tablename__ = "job"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    kind: Mapped[str]
+    queue: Mapped[str]
+    state: Mapped[str]
+    spec: Mapped[dict[str, Any]]
+    labels: Mapped[dict[str, Any]]
+    attempt: Mapped[int] = mapped_column(default=0)
+    strikes: Mapped[int] = mapped_column(default=0)
+    max_attempts: Mapped[int]
+    timeout_seconds: Mapped[int | None]
+    deadline: Mapped[float | None]
+    lease_until: Mapped[float | None]
+    worker_id: Mapped[str | None]
+    cancel_requested_at: Mapped[float | None]
+    rung_at: Mapped[float | None]
+    seq: Mapped[int] = mapped_column(default=0)
+    progress: Mapped[dict[str, Any]]
+    result: Mapped[dict[str, Any] | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    started_at: Mapped[float | None]
+    ended_at: Mapped[float | None]
+    __table_args__ = (
+        Index(None, "tenant", "id"),
+        Index(None, "tenant", "state", "id"),
+        Index(None, "tenant", "kind", "id"),
+        Index(None, "state", "queue", "id"),
+        Index("ix_job_lease", "lease_until", sqlite_where=text("lease_until IS NOT NULL")),
+    )
+
+
+class JobInput(Table):
+    """What a job reads. A model or dataset that an unfinished job names here can't be deleted."""
+
+    __tablename__ = "job_input"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    resource_id: Mapped[str] = mapped_column(primary_key=True)
+    __table_args__ = (Index(None, "resource_id"),)
+
+
+class Attempt(Table):
+    """One try at a job by one worker. Its number is the fencing token."""
+
+    __tablename__ = "attempt"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    worker_id: Mapped[str]
+    started_at: Mapped[float] = mapped_column(default=now())
+    ended_at: Mapped[float | None]
+    outcome: Mapped[str | None]
+    reason: Mapped[str | None] = mapped_column(Text)
+
+
+class Event(Table):
+    __tablename__ = "event"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    attempt: Mapped[int]
+    data: Mapped[dict[str, Any]]
+    at: Mapped[float] = mapped_column(default=now())
+
+
+class Metric(Table):
+    __tablename__ = "metric"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    step: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    value: Mapped[float]
+
+
+class Artifact(Table):
+    """A file that a job made: a `product` for the user, or a `resume_point` for the next attempt."""
+
+    __tablename__ = "artifact"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    role: Mapped[str]
+    media_type: Mapped[str]
+    digest: Mapped[str]
+    size: Mapped[int]
+    attempt: Mapped[int]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "digest"),)
+
+
+class Idempotency(Table):
+    """`status` is null while the first request with this key is under way."""
+
+    __tablename__ = "idempotency"
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    holder: Mapped[str]
+    locked_until: Mapped[float]
+    fingerprint: Mapped[str | None]
+    status: Mapped[int | None] = mapped_column(Integer())
+    location: Mapped[str | None]
+    body: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "created_at"),)
+
+
+class Worker(Table):
+    __tablename__ = "worker"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    queue: Mapped[str]
+    host: Mapped[str]
+    pid: Mapped[int]
+    started_at: Mapped[float] = mapped_column(default=now())
+    seen_at: Mapped[float] = mapped_column(default=now())

@@ -1,0 +1,47 @@
+"""Signs of life."""
+
+import os
+import socket
+
+from sqlalchemy import delete, func, select, update
+
+from ledger.clock import now
+from ledger.db import Database
+from ledger.ids import new_id
+from ledger.tables import Worker
+
+ALIVE_SECONDS = 60
+FORGET_SECONDS = 86400
+
+
+def register(db: Database, queue: str) -> str:
+    worker_id = new_id("worker")
+    with db.write() as session:
+        session.execute(delete(Worker).where(Worker.seen_at < now() - FORGET_SECONDS))
+        session.add(Worker(id=worker_id, queue=queue, host=socket.gethostname()[:200], pid=os.getpid()))
+    return worker_id
+
+
+def beat(db: Database, worker_id: str) -> None:
+    with db.write() as session:
+        session.execute(update(Worker).where(Worker.id == worker_id).values(seen_at=now()))
+
+
+def leave(db: Database, worker_id: str) -> None:
+    with db.write() as session:
+        session.execute(delete(Worker).where(Worker.id == worker_id))
+
+
+def alive(db: Database) -> dict[str, int]:
+    """How many live workers each queue has."""
+    with db.read() as session:
+        recent = Worker.seen_at > now() - ALIVE_SECONDS
+        rows = session.execute(select(Worker.queue, func.count()).where(recent).group_by(Worker.queue)).all()
+        return {row[0]: row[1] for row in rows}
+
+
+def by_pid(db: Database, pid: int) -> str | None:
+    """Which worker of this machine ran as that process."""
+    with db.read() as session:
+        here = (Worker.pid == pid, Worker.host == socket.gethostname()[:200])
+        return session.scalar(select(Worker.id).where(*here).order_by(Worker.started_at.desc()).limit(1))

@@ -1,0 +1,49 @@
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+import flashcards
+from ledger.artifacts import Store
+from ledger.db import Database
+from ledger.doorbell import Doorbell
+from ledger.settings import Settings
+from service import errors, openapi, uploads
+from service.datasets.routes import router as datasets
+from service.deps import House
+from service.flashcards.routes import router as flashcards_router
+from service.guard import Guard
+from service.health.routes import router as health
+from service.jobs.routes import router as jobs
+from service.models.routes import router as models
+from service.watch import Watch
+
+DESCRIPTION = "Capture what a network knows, and replay it after the data is gone."
+
+
+def create_app(settings: Settings) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        uploads.clear_spool(settings)
+        db = Database(settings.database)
+        watch = Watch(db, settings.event_poll_seconds)
+        app.state.house = House(settings, db, Store(settings.store), Doorbell(settings), watch)
+        yield
+        watch.close()
+        db.close()
+
+    app = FastAPI(
+        title="Flashcards",
+        version=flashcards.__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        generate_unique_id_function=openapi.operation_id,
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    for router in (health, models, datasets, jobs, flashcards_router):
+        app.include_router(router)
+    errors.install(app)
+    openapi.install(app)
+    app.add_middleware(Guard, settings=settings)
+    return app

@@ -1,0 +1,48 @@
+"""What routes ask for by type."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from ledger.artifacts import Store
+from ledger.db import Database
+from ledger.doorbell import Doorbell
+from ledger.settings import Settings
+from ledger.tables import DEFAULT_TENANT
+from service.watch import Watch
+
+
+@dataclass(frozen=True)
+class House:
+    """What one API process has."""
+
+    settings: Settings
+    db: Database
+    store: Store
+    doorbell: Doorbell
+    watch: Watch
+
+
+def _house(request: Request) -> House:
+    house: House = request.app.state.house
+    return house
+
+
+def _tenant() -> str:
+    """Without keys there is one tenant, and the service listens on loopback only."""
+    return DEFAULT_TENANT
+
+
+HouseDep = Annotated[House, Depends(_house)]
+TenantDep = Annotated[str, Depends(_tenant)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="send the same request again with the same key and it is done once",
+    ),
+]

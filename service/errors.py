@@ -1,0 +1,179 @@
+"""Every error that a caller can meet, as RFC 9457 problems with a stable `type`.
+
+ServiceError
+├── BadCursor            422  /problems/invalid
+├── Invalid              422  /problems/invalid
+├── NotReady             503  /problems/not-ready
+├── Foreign              403  /problems/foreign-host, /problems/foreign-origin
+├── TooLarge             413  /problems/too-large
+├── UnfitFile            422  /problems/unfit-file
+├── OtherBody            409  /problems/idempotency-key-reused
+├── TwinInFlight         409  /problems/idempotency-key-in-flight
+└── DiskFull             507  /problems/disk-full
+LedgerError (ledger.errors)
+├── NotFound             404  /problems/not-found
+├── Conflict             409  /problems/conflict
+└── Unfit                422  /problems/invalid
+"""
+
+import errno
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from flashcards.contract.resources import FieldProblem, Problem
+from ledger.errors import Conflict, LedgerError, NotFound, Unfit
+
+MEDIA_TYPE = "application/problem+json"
+log = structlog.get_logger()
+
+
+class ServiceError(Exception):
+    status = 500
+    slug = "internal"
+    title = "Something went wrong on our side"
+
+    def __init__(self, detail: str, errors: list[FieldProblem] | None = None, headers: dict[str, str] | None = None):
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = errors
+        self.headers = headers or {}
+
+
+class Invalid(ServiceError):
+    status = 422
+    slug = "invalid"
+    title = "The request does not make sense"
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message, [FieldProblem(field=field, message=message)])
+
+
+class BadCursor(Invalid):
+    def __init__(self) -> None:
+        super().__init__("query.cursor", "this cursor did not come from a page of this list")
+
+
+class Foreign(ServiceError):
+    status = 403
+
+    def __init__(self, what: str, value: str) -> None:
+        self.slug = f"foreign-{what}"
+        self.title = f"This {what} is not served here"
+        super().__init__(f"{what} {value!r} is not one of this service's; FLASHCARDS_ALLOWED_HOSTS adds names")
+
+
+class TooLarge(ServiceError):
+    status = 413
+    slug = "too-large"
+    title = "The body is larger than allowed"
+
+
+class UnfitFile(ServiceError):
+    status = 422
+    slug = "unfit-file"
+
+    def __init__(self, title: str, detail: str) -> None:
+        self.title = title
+        super().__init__(detail, [FieldProblem(field="body", message=detail)])
+
+
+class OtherBody(ServiceError):
+    status = 409
+    slug = "idempotency-key-reused"
+    title = "This Idempotency-Key belongs to another request"
+
+
+class TwinInFlight(ServiceError):
+    status = 409
+    slug = "idempotency-key-in-flight"
+    title = "A request with this Idempotency-Key is being answered right now"
+
+
+class DiskFull(ServiceError):
+    status = 507
+    slug = "disk-full"
+    title = "The disk is full"
+
+
+LEDGER_ERRORS: dict[type[LedgerError], tuple[int, str, str]] = {
+    NotFound: (404, "not-found", "There is no such thing"),
+    Conflict: (409, "conflict", "That cannot be done now"),
+    Unfit: (422, "invalid", "The request does not go with what exists"),
+}
+
+
+def problem(
+    request: Request,
+    status: int,
+    slug: str,
+    title: str,
+    detail: str,
+    errors: Sequence[FieldProblem] | None = None,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    body = Problem(
+        type=f"/problems/{slug}",
+        title=title,
+        status=status,
+        detail=detail,
+        instance=request.scope.get("request_id"),
+        errors=list(errors) if errors is not None else None,
+    )
+    return Response(body.model_dump_json(exclude_none=True), status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    @app.exception_handler(ServiceError)
+    async def _service(request: Request, error: ServiceError) -> Response:
+        return problem(request, error.status, error.slug, error.title, error.detail, error.errors, error.headers)
+
+    @app.exception_handler(LedgerError)
+    async def _ledger(request: Request, error: LedgerError) -> Response:
+        status, slug, title = LEDGER_ERRORS[type(error)]
+        errors = [FieldProblem(field=f"body.{error.field}", message=error.detail)] if isinstance(error, Unfit) else None
+        return problem(request, status, slug, title, error.detail, errors)
+
+    @app.exception_handler(RequestValidationError)
+    async def _validation(request: Request, error: RequestValidationError) -> Response:
+        errors = [_field(entry) for entry in error.errors()]
+        detail = "; ".join(f"{entry.field}: {entry.message}" for entry in errors[:5])
+        return problem(request, 422, "invalid", Invalid.title, detail, errors)
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> Response:
+        slug, title = HTTP_WORDS.get(error.status_code, ("http", "The request was refused"))
+        return problem(request, error.status_code, slug, title, str(error.detail), headers=dict(error.headers or {}))
+
+    @app.exception_handler(OSError)
+    async def _os(request: Request, error: OSError) -> Response:
+        if error.errno != errno.ENOSPC:
+            raise error
+        return problem(request, 507, DiskFull.slug, DiskFull.title, "Nothing was kept. Make room and send it again.")
+
+    @app.exception_handler(Exception)
+    async def _defect(request: Request, error: Exception) -> Response:
+        log.error("request.defect", path=request.url.path, exc_info=error)
+        detail = "The defect is in our log under this request's id."
+        return problem(request, 500, "internal", ServiceError.title, detail)
+
+
+HTTP_WORDS = {
+    400: ("bad-request", "The request could not be read"),
+    404: ("not-found", "There is no such thing"),
+    405: ("method-not-allowed", "This path does not take that method"),
+    413: ("too-large", "The body is larger than allowed"),
+}
+
+
+def _field(entry: dict[str, Any]) -> FieldProblem:
+    return FieldProblem(field=".".join(str(part) for part in entry["loc"]), message=str(entry["msg"]))
+
+
+def first_message(error: ValidationError) -> str:
+    return str(error.errors()[0]["msg"]).removeprefix("Value error, ")

@@ -1,0 +1,79 @@
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from flashcards.contract.base import FlashcardsId
+from flashcards.contract.resources import Flashcards, Page
+from ledger import paging, scope, tables
+from ledger.errors import NotFound
+from service import views
+from service.deps import HouseDep, TenantDep
+from service.downloads import download
+from service.errors import Invalid
+from service.paging import Cursor, Limit, decode_cursor
+
+router = APIRouter(prefix="/v1/flashcards", tags=["flashcards"])
+BYTES_AT_ONCE = 64 * 1024**2
+PICTURES_AT_ONCE = 100
+
+
+@router.get("")
+def list_flashcards(house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None) -> Page[Flashcards]:
+    before = decode_cursor(cursor, "flashcards")
+    with house.db.read() as session:
+        rows, last = paging.page(session, scope.scoped(tables.Flashcards, tenant), tables.Flashcards.id, limit, before)
+        return views.page([views.flashcards(row) for row in rows], last)
+
+
+@router.get("/{flashcards_id}")
+def get_flashcards(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Flashcards:
+    with house.db.read() as session:
+        return views.flashcards(scope.find(session, tables.Flashcards, tenant, flashcards_id))
+
+
+@router.get(
+    "/{flashcards_id}/cards",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}, "image/png": {}}}},
+)
+def get_cards(
+    flashcards_id: FlashcardsId,
+    house: HouseDep,
+    tenant: TenantDep,
+    offset: Annotated[int, Query(ge=0, lt=2**63)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 100,
+    format: Literal["npz", "png"] = "npz",
+) -> Response:
+    """Some of the cards, as npz (array `x`, N x H x W x C) or as a picture. All of them: the job's `cards.npy`."""
+    from service.flashcards import cards
+
+    with house.db.read() as session:
+        row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
+    recipe = views.flashcards(row).recipe
+    if offset >= recipe.count:
+        raise Invalid("query.offset", f"there are {recipe.count} cards: the last offset is {recipe.count - 1}")
+    most = PICTURES_AT_ONCE if format == "png" else max(1, BYTES_AT_ONCE // (4 * recipe.input.pixels))
+    if limit > most:
+        raise Invalid("query.limit", f"at most {most} of these cards at once as {format}")
+    try:
+        found = cards.read_cards(house.store, tenant, row.digest, row.size, offset, limit)
+    except FileNotFoundError:
+        raise NotFound("file", "cards.npy") from None
+    if format == "png":
+        return Response(cards.as_png(found, *recipe.range), media_type="image/png")
+    name = f'attachment; filename="{row.id}-{offset}.npz"'
+    return Response(cards.as_npz(found), 200, {"Content-Disposition": name}, "application/octet-stream")
+
+
+@router.get("/{flashcards_id}/sheet.png", response_class=Response, responses={200: {"content": {"image/png": {}}}})
+async def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
+    """A contact sheet to look at, made by the worker."""
+    with house.db.read() as session:
+        row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
+    return await download(house, tenant, row.sheet_digest, None, "image/png", f"{row.id}.png", inline=True)
+
+
+@router.delete("/{flashcards_id}", status_code=204)
+def delete_flashcards(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> None:
+    with house.db.write() as session:
+        session.delete(scope.find(session, tables.Flashcards, tenant, flashcards_id))

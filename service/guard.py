@@ -1,0 +1,98 @@
+"""The door: which hosts and origins are answered, how large a body may be, and an id for every request."""
+
+import ipaddress
+import time
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+from uuid_utils import uuid7
+
+from ledger.settings import Settings
+from service import telemetry
+from service.errors import Foreign, problem
+
+UPLOADS = frozenset({("POST", "/v1/models"), ("POST", "/v1/datasets")})
+HARDENING = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+]
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._uploads = app
+        self._small = RequestBodyLimitMiddleware(app, settings.max_body_bytes)
+        self._names = frozenset(name.lower() for name in settings.allowed_hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._uploads(scope, receive, send)
+            return
+        scope["request_id"] = f"request_{uuid7().hex}"
+        answer = Answer(send, scope["request_id"])
+        started = time.perf_counter()
+        with bound_contextvars(request=scope["request_id"]):
+            try:
+                await self._serve(scope, receive, answer.send)
+            finally:
+                telemetry.observe(scope, answer.status, time.perf_counter() - started)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check(Headers(scope=scope))
+        except Foreign as foreign:
+            response = problem(
+                Request(scope), foreign.status, foreign.slug, foreign.title, foreign.detail, headers=foreign.headers
+            )
+            await response(scope, receive, send)
+            return
+        is_upload = (scope["method"], scope["path"]) in UPLOADS
+        await (self._uploads if is_upload else self._small)(scope, receive, send)
+
+    def _check(self, headers: Headers) -> None:
+        """A page of another site must not reach a service on loopback through the user's browser (DNS rebinding)."""
+        host = _name(f"//{headers.get('host', '')}")
+        if not self._is_ours(host):
+            raise Foreign("host", headers.get("host", ""))
+        origin = headers.get("origin")
+        if origin is not None and not self._is_ours(_name(origin)):
+            raise Foreign("origin", origin)
+
+    def _is_ours(self, host: str | None) -> bool:
+        return host is not None and (is_loopback(host) or host in self._names)
+
+
+class Answer:
+    """Passes the answer on with the headers that every answer has, and remembers its status."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._headers = [*HARDENING, (b"x-request-id", request_id.encode())]
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", []), *self._headers]
+        await self._send(message)
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,78 @@
+"""`Idempotency-Key` at the door: reserve it, do the work once, keep the answer with the work."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastapi import Response
+from sqlalchemy.orm import Session
+from uuid_utils import uuid4
+
+from ledger import idempotency
+from ledger.db import Database
+from ledger.idempotency import Answer, InFlight
+from service.errors import OtherBody, TwinInFlight
+
+
+class Once:
+    """One request under its key; without a key everything here does nothing."""
+
+    def __init__(self, db: Database, tenant: str, key: str | None) -> None:
+        self._db = db
+        self._tenant = tenant
+        self._key = key
+        self._holder = uuid4().hex
+        self._before: Answer | None = None
+
+    def reserve(self) -> None:
+        if self._key is None:
+            return
+        try:
+            self._before = idempotency.reserve(self._db, self._tenant, self._key, self._holder)
+        except InFlight:
+            raise TwinInFlight("wait for its answer, then ask again", headers={"Retry-After": "1"}) from None
+
+    def hold_on(self) -> None:
+        if self._key is not None and self._before is None:
+            idempotency.hold_on(self._db, self._tenant, self._key, self._holder)
+
+    def answered_before(self, fingerprint: str) -> Response | None:
+        if self._before is None:
+            return None
+        if self._before.fingerprint != fingerprint:
+            raise OtherBody("the same key came before with another route, query or body; take a new key")
+        return respond(self._before.status, self._before.body, self._before.location, replayed=True)
+
+    def keep(self, session: Session, fingerprint: str, status: int, body: str, location: str | None) -> Response:
+        """In the transaction that does the work: either both are there or neither."""
+        if self._key is not None:
+            given = Answer(fingerprint, status, location, body)
+            idempotency.answer(session, self._tenant, self._key, self._holder, given)
+        return respond(status, body, location)
+
+    def give_up(self) -> None:
+        if self._key is not None and self._before is None:
+            idempotency.give_up(self._db, self._tenant, self._key, self._holder)
+
+
+@contextmanager
+def once(db: Database, tenant: str, key: str | None) -> Iterator[Once]:
+    """For routes that answer at once. Uploads reserve, hold on and give up from the event loop themselves."""
+    attempt = Once(db, tenant, key)
+    attempt.reserve()
+    try:
+        yield attempt
+    except BaseException:
+        attempt.give_up()
+        raise
+
+
+def fingerprint(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def respond(status: int, body: str, location: str | None, *, replayed: bool = False) -> Response:
+    headers = {"Location": location} if location else {}
+    if replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return Response(body, status, headers, "application/json")

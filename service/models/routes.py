@@ -1,0 +1,129 @@
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from flashcards.contract.architecture import Architecture, ArchitectureField
+from flashcards.contract.base import ModelId, Name
+from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.resources import Model, Page
+from ledger import jobs, paging, scope, tables
+from ledger.errors import Conflict
+from ledger.ids import new_id
+from service import views
+from service.deps import HouseDep, IdempotencyKey, TenantDep
+from service.downloads import download
+from service.errors import Invalid, first_message
+from service.files.facts import ModelFacts, ModelQuestion
+from service.intake import RAW_BODY, take_in
+from service.paging import Cursor, Limit, decode_cursor
+from service.uploads import Upload
+
+router = APIRouter(prefix="/v1/models", tags=["models"])
+
+_architecture: TypeAdapter[Architecture] = TypeAdapter(ArchitectureField)
+_shape: TypeAdapter[Any] = TypeAdapter(Shape)
+_range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
+
+
+@router.post("", status_code=201, response_model=Model, openapi_extra=RAW_BODY)
+async def create_model(
+    request: Request,
+    house: HouseDep,
+    tenant: TenantDep,
+    name: Annotated[Name, Query(description="what people call it")],
+    architecture: Annotated[
+        str | None,
+        Query(
+            max_length=1000,
+            description="a name such as blk_4_fil_64, or JSON; else taken from the file's metadata",
+            examples=["blk_4_fil_64"],
+        ),
+    ] = None,
+    input: Annotated[
+        str | None, Query(max_length=20, description="height x width x channels; 32x32x3 if unsaid")
+    ] = None,
+    range: Annotated[str | None, Query(max_length=50, description="the network's pixel values; 0,1 if unsaid")] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Upload an autoencoder. The body is the safetensors file, and it is checked before the answer."""
+    question = ModelQuestion(
+        architecture=_parsed(_architecture, "architecture", _json_or_name(architecture)),
+        input=_parsed(_shape, "input", input),
+        range=_parsed(_range, "range", range.split(",") if range else None),
+    )
+
+    def record(session: Session, upload: Upload, facts: ModelFacts) -> Model:
+        row = tables.Model(
+            id=new_id("model"),
+            tenant=tenant,
+            name=name,
+            architecture=facts.architecture.model_dump(mode="json"),
+            input=str(facts.input),
+            range=list(facts.range),
+            parameters=facts.parameters,
+            digest=upload.digest,
+            size=upload.size,
+            origin="upload",
+        )
+        session.add(row)
+        session.flush()
+        return views.model(row)
+
+    return await take_in(request, house, tenant, idempotency_key, question, record)
+
+
+@router.get("")
+def list_models(house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None) -> Page[Model]:
+    before = decode_cursor(cursor, "model")
+    with house.db.read() as session:
+        rows, last = paging.page(session, scope.scoped(tables.Model, tenant), tables.Model.id, limit, before)
+        return views.page([views.model(row) for row in rows], last)
+
+
+@router.get("/{model_id}")
+def get_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Model:
+    with house.db.read() as session:
+        return views.model(scope.find(session, tables.Model, tenant, model_id))
+
+
+@router.get(
+    "/{model_id}/weights", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
+)
+async def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Response:
+    """The safetensors file."""
+    with house.db.read() as session:
+        row = scope.find(session, tables.Model, tenant, model_id)
+    return await download(house, tenant, row.digest, row.size, "application/octet-stream", f"{row.id}.safetensors")
+
+
+@router.delete("/{model_id}", status_code=204)
+def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
+    with house.db.write() as session:
+        row = scope.find(session, tables.Model, tenant, model_id)
+        if job_id := jobs.needed_by(session, tenant, model_id):
+            raise Conflict(f"{job_id} still needs this model: wait for it or cancel it")
+        if cards := session.scalar(select(tables.Flashcards.id).where(tables.Flashcards.model_id == model_id).limit(1)):
+            raise Conflict(f"{cards} were made from this model: delete them first")
+        session.delete(row)
+
+
+def _json_or_name(value: str | None) -> Any:
+    if value is None or not value.lstrip().startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise Invalid("query.architecture", "this is not JSON") from None
+
+
+def _parsed(adapter: TypeAdapter[Any], field: str, value: Any) -> Any:
+    if value is None:
+        return None
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise Invalid(f"query.{field}", first_message(error)) from None

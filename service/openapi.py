@@ -1,0 +1,54 @@
+"""The OpenAPI document: every operation says which problems it may answer with, as problem+json."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from flashcards.contract.resources import Problem
+from service.errors import MEDIA_TYPE
+
+PROBLEM = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+ALWAYS = {"403": "a foreign Host or Origin", "422": "the request does not make sense", "500": "a defect of ours"}
+WITH_ID = {"404": "there is no such thing"}
+CHANGES = {"409": "not in this state, or the Idempotency-Key belongs to another request"}
+BODIES = {"413": "larger than allowed", "507": "the disk is full"}
+
+
+def operation_id(route: APIRoute) -> str:
+    """Names in generated clients are the names of our functions."""
+    return route.name
+
+
+def install(app: FastAPI) -> None:
+    def build() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _build(app)
+        return app.openapi_schema
+
+    app.openapi = build  # type: ignore[method-assign]
+
+
+def _build(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(schemas["Problem"].pop("$defs", {}))
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            operation["responses"].update(_problems(path, method))
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    return document
+
+
+def _problems(path: str, method: str) -> dict[str, Any]:
+    codes = dict(ALWAYS)
+    if "{" in path:
+        codes |= WITH_ID
+    if method in ("post", "delete"):
+        codes |= CHANGES
+    if method == "post":
+        codes |= BODIES
+    return {code: {"description": words, **PROBLEM} for code, words in codes.items()}

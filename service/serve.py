@@ -1,0 +1,146 @@
+"""The embedded default: one command that migrates, starts API and worker, and looks after both."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import IO
+
+from filelock import FileLock, Timeout
+
+from flashcards import leash
+from ledger import lifecycle, workers
+from ledger.db import Database
+from ledger.logs import configure_logs
+from ledger.migrate import migrate
+from ledger.settings import Settings
+from service.bind import check_bind
+
+READY_SECONDS = 60
+STOP_SECONDS = 15
+LONGEST_PAUSE_SECONDS = 30
+
+
+@dataclass
+class Part:
+    """A process of the service, restarted when it dies; each early death doubles the pause before the next start."""
+
+    name: str
+    module: str
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    pause: float = 0.5
+    start_at: float = field(default_factory=time.monotonic)
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", self.module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, leash.VARIABLE: "1"},
+            start_new_session=True,  # Ctrl-C reaches us alone, and we end the parts in order
+        )
+        threading.Thread(target=self._prefix, args=(self.process.stdout,), daemon=True).start()
+
+    def plan_restart(self) -> float:
+        lived = time.monotonic() - self.started_at
+        self.pause = 0.5 if lived > LONGEST_PAUSE_SECONDS else min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+        self.process, self.start_at = None, time.monotonic() + self.pause
+        return self.pause
+
+    def _prefix(self, pipe: IO[bytes]) -> None:
+        for line in pipe:
+            print(f"{self.name:>6} | {line.decode(errors='replace').rstrip()}", flush=True)
+
+
+def main() -> None:
+    settings = Settings()
+    check_bind(settings)
+    configure_logs(settings)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(settings.home / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        sys.exit(
+            f"flashcards: another `flashcards serve` is using {settings.home}; FLASHCARDS_HOME picks another folder"
+        )
+    with lock:
+        serve(settings)
+
+
+def serve(settings: Settings) -> None:
+    db = Database(settings.database)
+    migrate(db)
+    # Whatever rang before is in the ledger; old messages and half-written ones are not needed.
+    shutil.rmtree(settings.broker_folder, ignore_errors=True)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    parts = [Part("api", "service.api"), Part("worker", "worker")]
+    threading.Thread(target=greet, args=(settings, stopping), daemon=True).start()
+    try:
+        while not stopping.wait(0.1):
+            for part in parts:
+                look_after(part, db)
+    finally:
+        stop(parts)
+        db.close()
+
+
+def look_after(part: Part, db: Database) -> None:
+    if part.process is None:
+        if time.monotonic() >= part.start_at:
+            part.start()
+        return
+    code = part.process.poll()
+    if code is None:
+        return
+    pid = part.process.pid
+    pause = part.plan_restart()
+    print(f" serve | {part.name} ended with code {code}; starting it again in {pause:g} s", flush=True)
+    if part.name == "worker" and (worker_id := workers.by_pid(db, pid)):
+        # Seen to die: its jobs need not wait for their leases.
+        lifecycle.expire_worker(db, worker_id, "its worker died")
+        workers.leave(db, worker_id)
+
+
+def greet(settings: Settings, stopping: threading.Event) -> None:
+    address = f"http://{settings.host}:{settings.port}"
+    deadline = time.monotonic() + READY_SECONDS
+    while not stopping.wait(0.1) and time.monotonic() < deadline:
+        if is_ready(address):
+            print(f"\n  Flashcards is ready at {address}   (data in {settings.home})", flush=True)
+            print(f"  Try:  curl {address}/v1/jobs\n", flush=True)
+            return
+
+
+def is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=2) as answer:
+            return bool(json.load(answer)["ready"])
+    except (OSError, urllib.error.URLError, ValueError):
+        return False
+
+
+def stop(parts: list[Part]) -> None:
+    """All at once with TERM, so that the worker can save and give back; KILL for what does not go."""
+    running = [part.process for part in parts if part.process is not None and part.process.poll() is None]
+    for process in running:
+        process.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

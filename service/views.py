@@ -1,0 +1,122 @@
+"""Rows of the ledger as the resources of the contract."""
+
+from collections.abc import Iterable, Sequence
+
+from flashcards.contract import resources
+from flashcards.contract.architecture import Architecture
+from ledger import tables
+from ledger.clock import as_datetime, maybe_datetime
+from service.paging import encode_cursor
+
+
+def model(row: tables.Model) -> resources.Model:
+    architecture = Architecture.model_validate(row.architecture)
+    return resources.Model(
+        id=row.id,
+        name=row.name,
+        architecture=architecture,
+        architecture_name=architecture.name,
+        input=row.input,
+        range=row.range,
+        parameters=row.parameters,
+        digest=row.digest,
+        size=row.size,
+        origin=row.origin,
+        job=row.job_id,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def dataset(row: tables.Dataset) -> resources.Dataset:
+    return resources.Dataset(
+        id=row.id,
+        name=row.name,
+        digest=row.digest,
+        size=row.size,
+        format=row.format,
+        splits=row.splits,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def flashcards(row: tables.Flashcards) -> resources.Flashcards:
+    return resources.Flashcards(
+        id=row.id,
+        name=row.name,
+        model=row.model_id,
+        job=row.job_id,
+        recipe=row.recipe,
+        digest=row.digest,
+        size=row.size,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def job_summary(row: tables.Job) -> resources.JobSummary:
+    return resources.JobSummary(
+        id=row.id,
+        kind=row.kind,
+        state=row.state,
+        labels=row.labels,
+        progress=row.progress,
+        error=row.error,
+        result=row.result,
+        cancel_requested=row.cancel_requested_at is not None,
+        created_at=as_datetime(row.created_at),
+        started_at=maybe_datetime(row.started_at),
+        ended_at=maybe_datetime(row.ended_at),
+    )
+
+
+def job(
+    row: tables.Job,
+    queue_position: int | None,
+    attempts: Iterable[tables.Attempt] = (),
+    artifacts: Iterable[tables.Artifact] = (),
+) -> resources.Job:
+    return resources.Job(
+        **dict(job_summary(row)),
+        spec=row.spec,
+        queue=row.queue,
+        queue_position=queue_position,
+        attempts=[attempt(each) for each in attempts],
+        artifacts=[artifact(each) for each in artifacts],
+    )
+
+
+def attempt(row: tables.Attempt) -> resources.Attempt:
+    return resources.Attempt(
+        number=row.number,
+        worker=row.worker_id,
+        started_at=as_datetime(row.started_at),
+        ended_at=maybe_datetime(row.ended_at),
+        outcome=row.outcome,
+        reason=row.reason,
+    )
+
+
+def artifact(row: tables.Artifact) -> resources.Artifact:
+    return resources.Artifact(
+        name=row.name,
+        media_type=row.media_type,
+        digest=row.digest,
+        size=row.size,
+        attempt=row.attempt,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def event(row: tables.Event) -> resources.Event:
+    return resources.Event(seq=row.seq, kind=row.kind, attempt=row.attempt, at=as_datetime(row.at), data=row.data)
+
+
+def metrics(rows: Sequence[tables.Metric]) -> resources.Metrics:
+    named: dict[str, list[resources.MetricPoint]] = {}
+    for row in rows:
+        point = resources.MetricPoint(step=row.step, value=row.value, attempt=row.attempt)
+        named.setdefault(row.name, []).append(point)
+    return resources.Metrics(metrics=named)
+
+
+def page(items: Sequence[resources.Item], last_id: str | None) -> resources.Page[resources.Item]:
+    return resources.Page(items=list(items), next_cursor=encode_cursor(last_id))

@@ -1,0 +1,50 @@
+import io
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from service_process import running_service
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """One embedded service for every test that does not break it."""
+    with running_service(tmp_path_factory.mktemp("service") / "home") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def api(service):
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+        yield client
+
+
+def npz(**arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="session")
+def digits() -> dict[str, np.ndarray]:
+    """Real handwritten digits, 8 x 8, as uint8: small enough to train on in seconds."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    images = (found.images / 16 * 255).astype(np.uint8)
+    return {
+        "x_train": images[:1000],
+        "y_train": found.target[:1000],
+        "x_test": images[1000:1200],
+        "y_test": found.target[1000:1200],
+    }
+
+
+@pytest.fixture(scope="session")
+def digits_npz(digits) -> bytes:
+    return npz(**digits)

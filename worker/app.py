@@ -1,0 +1,9 @@
+"""The Celery application of the queue side. It holds no torch."""
+
+from celery import Celery
+
+from ledger.broker import celery_config
+from ledger.settings import Settings
+
+app = Celery("flashcards.worker", include=["worker.tasks"])
+app.conf.update(celery_config(Settings()))

@@ -1,0 +1,83 @@
+"""What supervisor and runner say to each other: one JSON object a line, down stdin and up stdout."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.base import Record
+from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.resources import Failure, Progress
+from flashcards.contract.specs import JobSpec
+
+
+class StagedModel(Record):
+    path: str
+    digest: str
+    architecture: Architecture
+    input: Shape
+    range: PixelRange
+
+
+class StagedDataset(Record):
+    path: str
+    digest: str
+
+
+class Assignment(Record):
+    """Everything a runner gets to know. Paths are local; there is no address and no secret in it."""
+
+    spec: JobSpec
+    out: str
+    model: StagedModel | None = None
+    dataset: StagedDataset | None = None
+    resume: str | None = None
+    resume_seconds: float
+    device: str
+    threads: int
+
+
+class FileMade(Record):
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
+    media_type: str
+
+
+class SaidProgress(Record):
+    say: Literal["progress"] = "progress"
+    progress: Progress
+    metrics: list[tuple[int, dict[str, float]]] = []
+
+
+class SaidNote(Record):
+    say: Literal["note"] = "note"
+    text: str
+
+
+class SaidResumePoint(Record):
+    say: Literal["resume_point"] = "resume_point"
+    file: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
+    step: int
+
+
+class SaidDone(Record):
+    say: Literal["done"] = "done"
+    result: dict[str, Any]
+    files: list[FileMade]
+
+
+class SaidFailed(Record):
+    say: Literal["failed"] = "failed"
+    error: Failure
+    files: list[FileMade]
+
+
+class SaidStopped(Record):
+    say: Literal["stopped"] = "stopped"
+    files: list[FileMade]
+
+
+Last = SaidDone | SaidFailed | SaidStopped
+Said = Annotated[
+    SaidProgress | SaidNote | SaidResumePoint | SaidDone | SaidFailed | SaidStopped, Field(discriminator="say")
+]
+said: TypeAdapter[Said] = TypeAdapter(Said)

@@ -1,0 +1,37 @@
+"""Looks after what nobody looks after: lapsed leases, unheard rings, old answers. Safe in every worker at once."""
+
+import threading
+import time
+
+import structlog
+
+from ledger import idempotency, lifecycle, workers
+from worker.station import Station
+
+TIDY_SECONDS = 600
+log = structlog.get_logger()
+
+
+def reap(station: Station) -> None:
+    settings = station.settings
+    workers.beat(station.db, station.worker_id)
+    expired = lifecycle.expire(station.db)
+    rung = station.doorbell.ring_again(station.db, 0 if expired else settings.ring_again_seconds)
+    if expired or rung:
+        log.info("reaper.found", expired=expired, rung=rung)
+
+
+def keep_reaping(station: Station) -> None:
+    tidied_at = 0.0
+    while not station.draining.wait(station.settings.reap_seconds):
+        try:
+            reap(station)
+            if time.monotonic() - tidied_at > TIDY_SECONDS:
+                tidied_at = time.monotonic()
+                idempotency.forget(station.db, station.settings.idempotency_hours)
+        except Exception as error:
+            log.warning("reaper.failed", error=str(error))
+
+
+def start(station: Station) -> None:
+    threading.Thread(target=keep_reaping, args=(station,), name="reaper", daemon=True).start()

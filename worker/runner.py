@@ -1,0 +1,173 @@
+"""The child process that touches tensors: `python -m worker.runner`. The only module that sees the engine.
+
+It imports torch, then waits for one assignment on stdin. It reads `<attempt>/in`, writes `<attempt>/out`, and reports
+on stdout. It has no credentials. When stdin closes, whoever started it is gone, and it goes too.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from engine.errors import EngineError, Stopped
+from engine.work import DatasetInput, ModelInput, Outcome, Product, Work
+
+from engine import run as engine_run
+from flashcards.contract.base import Record
+from flashcards.contract.resources import Failure, Progress
+from worker.messages import (
+    Assignment,
+    FileMade,
+    SaidDone,
+    SaidFailed,
+    SaidNote,
+    SaidProgress,
+    SaidResumePoint,
+    SaidStopped,
+)
+
+REPORT_SECONDS = 0.5
+ORPHANED = 70
+
+
+class Line:
+    """The way up to the supervisor. Stray prints of libraries go to stderr, which is the job's log."""
+
+    def __init__(self) -> None:
+        self._file = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
+        os.dup2(2, 1)
+        self._lock = threading.Lock()
+
+    def say(self, message: Record) -> None:
+        with self._lock:
+            self._file.write(message.model_dump_json() + "\n")
+
+
+class Reports:
+    """The engine speaks at every step; the supervisor hears it twice a second."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._said_at = 0.0
+        self._metrics: list[tuple[int, dict[str, float]]] = []
+        self._latest = Progress()
+
+    def progress(self, progress: Progress) -> None:
+        self._latest = progress
+        if time.monotonic() - self._said_at >= REPORT_SECONDS:
+            self.flush()
+
+    def metric(self, step: int, values: dict[str, float]) -> None:
+        self._metrics.append((step, values))
+
+    def resume_point(self, path: Path, step: int) -> None:
+        self.flush()
+        self._line.say(SaidResumePoint(file=path.name, step=step))
+
+    def note(self, text: str) -> None:
+        self._line.say(SaidNote(text=text))
+
+    def finish(self) -> None:
+        """A finished job must not show 98 % for ever because the last report came too soon after another."""
+        self._latest = self._latest.model_copy(update={"fraction": 1.0, "eta_seconds": 0.0})
+        self.flush()
+
+    def flush(self) -> None:
+        self._said_at = time.monotonic()
+        metrics, self._metrics = self._metrics, []
+        self._line.say(SaidProgress(progress=self._latest, metrics=metrics))
+
+
+def listen() -> "queue.SimpleQueue[str]":
+    """The first line of stdin is the assignment; its end is the end of this process."""
+    assignments: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for text in sys.stdin:
+            assignments.put(text)
+        os._exit(ORPHANED)
+
+    threading.Thread(target=read, name="stdin", daemon=True).start()
+    return assignments
+
+
+def as_work(assignment: Assignment) -> Work:
+    model, dataset = assignment.model, assignment.dataset
+    return Work(
+        spec=assignment.spec,
+        out=Path(assignment.out),
+        model=model
+        and ModelInput(
+            path=Path(model.path),
+            digest=model.digest,
+            architecture=model.architecture,
+            input=model.input,
+            range=model.range,
+        ),
+        dataset=dataset and DatasetInput(path=Path(dataset.path), digest=dataset.digest),
+        resume=Path(assignment.resume) if assignment.resume else None,
+        resume_seconds=assignment.resume_seconds,
+        device=assignment.device,
+        threads=assignment.threads,
+    )
+
+
+def as_files(products: list[Product]) -> list[FileMade]:
+    return [FileMade(name=product.name, media_type=product.media_type) for product in products]
+
+
+def work(assignment: Assignment, reports: Reports, stopping: threading.Event) -> Record:
+    """Run the job and say how it ended. A defect of ours is left to the supervisor: it sees the exit code."""
+    try:
+        outcome: Outcome = engine_run.run(as_work(assignment), reports, stopping.is_set)
+    except Stopped as stopped:
+        return SaidStopped(files=as_files(stopped.products))
+    except EngineError as error:
+        failure = Failure(type=error.type, title=error.title, detail=error.detail)
+        return SaidFailed(error=failure, files=as_files(error.products))
+    except (MemoryError, torch.OutOfMemoryError):
+        traceback.print_exc()
+        return SaidFailed(error=OUT_OF_MEMORY, files=[])
+    reports.finish()
+    return SaidDone(result=outcome.result.model_dump(mode="json"), files=as_files(outcome.products))
+
+
+OUT_OF_MEMORY = Failure(
+    type="out-of-memory",
+    title="The job does not fit into memory",
+    detail="Try a smaller batch_size, a smaller network, or a worker with more memory.",
+)
+
+
+def main() -> None:
+    line = Line()
+    assignments = listen()
+    stopping = threading.Event()
+    warm_up()
+    text = assignments.get()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    assignment = Assignment.model_validate(json.loads(text))
+    reports = Reports(line)
+    last = work(assignment, reports, stopping)
+    line.say(last)
+    # The interpreter's own shutdown can hang on native threads, and there is nothing left to lose.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def warm_up() -> None:
+    """The first convolution sets up native libraries: do it while there is time."""
+    layer: Any = torch.nn.Conv2d(1, 1, 3)
+    with torch.inference_mode():
+        layer(torch.zeros(1, 1, 8, 8))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Brings what a job reads to the runner's folder, by digest, and takes what it made to the store."""
+
+from pathlib import Path
+from typing import Any
+
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, TrainSpec
+from ledger import artifacts, scope
+from ledger.artifacts import Product
+from ledger.errors import NotFound
+from ledger.lifecycle import Claim
+from ledger.outcomes import spec_of
+from ledger.tables import Dataset, Model
+from worker.messages import Assignment, FileMade, StagedDataset, StagedModel
+from worker.station import Station
+
+
+class InputGone(Exception):
+    """Something the job reads is not there any more."""
+
+
+def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
+    spec = spec_of(claim)
+    inputs, out = folder / "in", folder / "out"
+    inputs.mkdir(parents=True)
+    out.mkdir()
+    try:
+        staged = _stage_inputs(station, claim, spec, inputs)
+        resume = _stage_resume_point(station, claim, inputs)
+    except (NotFound, FileNotFoundError) as missing:
+        raise InputGone(str(missing)) from missing
+    return Assignment(
+        spec=spec,
+        out=str(out),
+        resume=resume,
+        resume_seconds=station.settings.resume_seconds,
+        device=station.device,
+        threads=station.threads,
+        **staged,
+    )
+
+
+def _stage_inputs(station: Station, claim: Claim, spec: JobSpec, folder: Path) -> dict[str, Any]:
+    match spec:
+        case TrainSpec():
+            return {"dataset": _stage_dataset(station, claim, spec.dataset, folder)}
+        case CaptureSpec():
+            return {"model": _stage_model(station, claim, spec.model, folder)}
+        case EvaluateSpec():
+            return {
+                "model": _stage_model(station, claim, spec.model, folder),
+                "dataset": _stage_dataset(station, claim, spec.dataset, folder),
+            }
+
+
+def _stage_model(station: Station, claim: Claim, id: str, folder: Path) -> StagedModel:
+    with station.db.read() as session:
+        row = scope.find(session, Model, claim.tenant, id)
+    path = folder / "model.safetensors"
+    station.store.fetch(claim.tenant, row.digest, path)
+    return StagedModel(
+        path=str(path), digest=row.digest, architecture=row.architecture, input=row.input, range=tuple(row.range)
+    )
+
+
+def _stage_dataset(station: Station, claim: Claim, id: str, folder: Path) -> StagedDataset:
+    with station.db.read() as session:
+        row = scope.find(session, Dataset, claim.tenant, id)
+    path = folder / f"dataset.{row.format}"
+    station.store.fetch(claim.tenant, row.digest, path)
+    return StagedDataset(path=str(path), digest=row.digest)
+
+
+def _stage_resume_point(station: Station, claim: Claim, folder: Path) -> str | None:
+    with station.db.read() as session:
+        points = artifacts.resume_points(session, claim.job_id)
+    if not points:
+        return None
+    path = folder / points[0].name
+    station.store.fetch(claim.tenant, points[0].digest, path)
+    return str(path)
+
+
+def keep(station: Station, claim: Claim, out: Path, files: list[FileMade]) -> list[Product]:
+    """Names come from the runner, which is not trusted to point anywhere but into its own folder."""
+    products = []
+    for file in files:
+        path = out / file.name
+        if path.is_symlink() or not path.is_file():
+            raise FileNotFoundError(f"the runner named a file that it did not make: {file.name}")
+        kept = artifacts.hash_file(path)
+        station.store.keep(claim.tenant, kept.digest, path)
+        products.append(Product(name=file.name, media_type=file.media_type, kept=kept))
+    return products

@@ -1,0 +1,68 @@
+"""What one worker process has: its name, its record and store, a warm runner, and a flag that says it is closing."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+from ledger import lifecycle, workers
+from ledger.artifacts import Store
+from ledger.db import Database
+from ledger.doorbell import Doorbell
+from ledger.lifecycle import Claim
+from ledger.settings import Settings
+from worker.child import Spare
+
+
+class Station:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.db = Database(settings.database)
+        self.store = Store(settings.store)
+        self.doorbell = Doorbell(settings)
+        self.spare = Spare()
+        self.draining = threading.Event()
+        self.worker_id = workers.register(self.db, settings.queue)
+        self.folder = settings.work_folder / str(os.getpid())
+        self._clear_away_the_dead()
+
+    @property
+    def device(self) -> str:
+        return "cuda" if self.settings.queue == "gpu" else "cpu"
+
+    @property
+    def threads(self) -> int:
+        return self.settings.threads or os.cpu_count() or 1
+
+    def claim(self, job_id: str | None) -> Claim | None:
+        settings = self.settings
+        return lifecycle.claim(self.db, settings.queue, self.worker_id, settings.lease_seconds, job_id)
+
+    def close(self) -> None:
+        self.spare.close()
+        workers.leave(self.db, self.worker_id)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.db.close()
+
+    def _clear_away_the_dead(self) -> None:
+        """Attempt folders are named by the process that owned them; those of dead ones are rubbish."""
+        self.settings.work_folder.mkdir(parents=True, exist_ok=True)
+        for folder in self.settings.work_folder.iterdir():
+            if folder.name == str(os.getpid()) or not Path(f"/proc/{folder.name}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+        self.folder.mkdir()
+
+
+_station: Station | None = None
+
+
+def open_station(settings: Settings) -> Station:
+    global _station
+    _station = Station(settings)
+    return _station
+
+
+def station() -> Station:
+    if _station is None:
+        raise RuntimeError("start workers with `python -m worker`")
+    return _station
