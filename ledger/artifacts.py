@@ -80,9 +80,14 @@ class Store:
     def read(self, tenant: str, digest: str, start: int, length: int) -> bytes:
         return bytes(self._store.get_range(_key(tenant, digest), start=start, length=length))
 
+    def size(self, tenant: str, digest: str) -> int:
+        """Raises FileNotFoundError where there is no such blob."""
+        return int(self._store.head(_key(tenant, digest))["size"])
+
     async def stream(self, tenant: str, digest: str) -> AsyncIterator[bytes]:
         found = await self._store.get_async(_key(tenant, digest))
-        return _chunks(found)
+        async for chunk in found.stream(min_chunk_size=CHUNK):
+            yield bytes(chunk)
 
     def is_reachable(self) -> bool:
         try:
@@ -90,11 +95,6 @@ class Store:
         except Exception:
             return False
         return True
-
-
-async def _chunks(found: Any) -> AsyncIterator[bytes]:
-    async for chunk in found.stream(min_chunk_size=CHUNK):
-        yield bytes(chunk)
 
 
 def _key(tenant: str, digest: str) -> str:

@@ -2,8 +2,9 @@
 
 import structlog
 from celery import Celery
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
+from ledger import workers
 from ledger.broker import celery_config
 from ledger.clock import now
 from ledger.db import Database
@@ -11,7 +12,6 @@ from ledger.settings import Settings
 from ledger.tables import Job
 
 TASK = "flashcards.run"
-AT_ONCE = 100
 log = structlog.get_logger()
 
 
@@ -30,16 +30,12 @@ class Doorbell:
         return True
 
     def ring_again(self, db: Database, after_seconds: float) -> int:
-        """Ring for the oldest queued jobs whose ring was lost. A worker that is up goes on to the rest by itself."""
-        unheard = (Job.rung_at.is_(None)) | (Job.rung_at < now() - after_seconds)
-        with db.read() as session:
-            statement = select(Job.id, Job.queue).where(Job.state == "queued", unheard).order_by(Job.id).limit(AT_ONCE)
-            rows = session.execute(statement).all()
-        for job_id, queue in rows:
-            if self.ring(job_id, queue):
-                with db.write() as session:
-                    session.execute(update(Job).where(Job.id == job_id).values(rung_at=now()))
-        return len(rows)
+        """Ring for jobs whose ring was lost, one for each idle worker: once up, it goes on to the rest itself."""
+        rung = 0
+        for queue, idle in _idle_workers(db).items():
+            for job_id in _unheard(db, queue, after_seconds, idle):
+                rung += self.ring(job_id, queue)
+        return rung
 
     def is_reachable(self) -> bool:
         try:
@@ -48,3 +44,19 @@ class Doorbell:
         except Exception:
             return False
         return True
+
+
+def _idle_workers(db: Database) -> dict[str, int]:
+    with db.read() as session:
+        running = select(Job.queue, func.count()).where(Job.state == "running").group_by(Job.queue)
+        busy = {row[0]: row[1] for row in session.execute(running)}
+    return {queue: max(0, count - busy.get(queue, 0)) for queue, count in workers.alive(db).items()}
+
+
+def _unheard(db: Database, queue: str, after_seconds: float, limit: int) -> list[str]:
+    """The oldest few, marked as rung from now on."""
+    with db.write() as session:
+        oldest = select(Job.id).where(Job.state == "queued", Job.queue == queue).order_by(Job.id).limit(limit)
+        stale = (Job.rung_at.is_(None)) | (Job.rung_at < now() - after_seconds)
+        marked = update(Job).where(Job.id.in_(oldest.scalar_subquery()), stale).values(rung_at=now())
+        return list(session.scalars(marked.returning(Job.id).execution_options(synchronize_session=False)))

@@ -145,44 +145,24 @@ def lose(session: Session, job_id: str, attempt: int, reason: str, *where: Colum
 
 
 def _give_back(
-    session: Session,
-    job_id: str,
-    attempt: int,
-    outcome: str,
-    reason: str,
-    *where: ColumnElement[bool],
-    strike: int,
+    session: Session, job_id: str, attempt: int, outcome: str, reason: str, *where: ColumnElement[bool], strike: int
 ) -> bool:
     fence = (Job.attempt == attempt, *where)
     cleared = {"lease_until": None, "worker_id": None, "strikes": Job.strikes + strike}
     done = {**cleared, "ended_at": now()}
-    # Each of the three steps has a guard that the other two exclude, so at most one of them moves the job.
-    cancelled = Job.cancel_requested_at.is_not(None)
-    spent = Job.strikes + strike >= Job.max_attempts if strike else Job.id.is_(None)
-    error = {
-        "type": "attempts-exhausted",
-        "title": "The job was tried again and again without getting further",
-        "detail": f"The last attempt ended: {reason}.",
-    }
-    data = {"reason": reason}
-    moved = (
-        move(session, job_id, "running", "cancelled", *fence, cancelled, data=data, **done)
-        or move(
-            session,
-            job_id,
-            "running",
-            "failed",
-            *fence,
-            spent,
-            data={**data, "error": error},
-            error=error,
-            **done,
-        )
-        or move(session, job_id, "running", "queued", *fence, data=data, rung_at=None, **cleared)
-    )
+    error = {**EXHAUSTED, "detail": f"The last attempt ended because {reason}."}
+    moved = move(session, job_id, "running", "cancelled", *fence, Job.cancel_requested_at.is_not(None), data={}, **done)
+    if moved is None and strike:
+        spent = Job.strikes + strike >= Job.max_attempts
+        moved = move(session, job_id, "running", "failed", *fence, spent, data={"error": error}, error=error, **done)
+    if moved is None:
+        moved = move(session, job_id, "running", "queued", *fence, data={"reason": reason}, rung_at=None, **cleared)
     if moved is not None:
         end_attempt(session, job_id, attempt, outcome, reason)
     return moved is not None
+
+
+EXHAUSTED = {"type": "attempts-exhausted", "title": "The job was tried again and again without getting further"}
 
 
 def expire(db: Database) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 from sqlalchemy import delete, func, select, update
 
@@ -38,6 +39,13 @@ def alive(db: Database) -> dict[str, int]:
         recent = Worker.seen_at > now() - ALIVE_SECONDS
         rows = session.execute(select(Worker.queue, func.count()).where(recent).group_by(Worker.queue)).all()
         return {row[0]: row[1] for row in rows}
+
+
+def dead_here(db: Database) -> list[str]:
+    """Workers of this machine whose process is gone."""
+    with db.read() as session:
+        rows = session.execute(select(Worker.id, Worker.pid).where(Worker.host == socket.gethostname()[:200])).all()
+    return [worker_id for worker_id, pid in rows if not Path(f"/proc/{pid}").exists()]
 
 
 def by_pid(db: Database, pid: int) -> str | None:

@@ -81,6 +81,8 @@ def main() -> None:
 def serve(settings: Settings) -> None:
     db = Database(settings.database)
     migrate(db)
+    for worker_id in workers.dead_here(db):
+        bury(db, worker_id, "its worker was gone when the service started")
     # Whatever rang before is in the ledger; old messages and half-written ones are not needed.
     shutil.rmtree(settings.broker_folder, ignore_errors=True)
     stopping = threading.Event()
@@ -109,9 +111,13 @@ def look_after(part: Part, db: Database) -> None:
     pause = part.plan_restart()
     print(f" serve | {part.name} ended with code {code}; starting it again in {pause:g} s", flush=True)
     if part.name == "worker" and (worker_id := workers.by_pid(db, pid)):
-        # Seen to die: its jobs need not wait for their leases.
-        lifecycle.expire_worker(db, worker_id, "its worker died")
-        workers.leave(db, worker_id)
+        bury(db, worker_id, "its worker died")
+
+
+def bury(db: Database, worker_id: str, reason: str) -> None:
+    """Seen to be dead: its jobs need not wait for their leases."""
+    lifecycle.expire_worker(db, worker_id, reason)
+    workers.leave(db, worker_id)
 
 
 def greet(settings: Settings, stopping: threading.Event) -> None:

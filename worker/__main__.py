@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 from celery import signals
-from celery.platforms import SecurityWarning
 
 from flashcards.leash import leave_with_parent
 from ledger.logs import configure_logs
@@ -35,7 +34,7 @@ def main() -> None:
         station.close()
 
     # Celery warns of root because pickle would run as root; only JSON is accepted here.
-    warnings.filterwarnings("ignore", category=SecurityWarning)
+    warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     leave_with_parent()
     # Threads, because a prefork child is never told of SIGTERM, and the work is in a process of its own anyway.
     app.worker_main(

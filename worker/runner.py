@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from engine.errors import EngineError, Stopped
-from engine.work import DatasetInput, ModelInput, Outcome, Product, Work
 
 from engine import run as engine_run
+from engine.errors import EngineError, Stopped
+from engine.work import DatasetInput, ModelInput, Outcome, Product, Work
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
 from worker.messages import (
@@ -31,6 +31,8 @@ from worker.messages import (
     SaidProgress,
     SaidResumePoint,
     SaidStopped,
+    StagedDataset,
+    StagedModel,
 )
 
 REPORT_SECONDS = 0.5
@@ -99,24 +101,24 @@ def listen() -> "queue.SimpleQueue[str]":
 
 
 def as_work(assignment: Assignment) -> Work:
-    model, dataset = assignment.model, assignment.dataset
     return Work(
         spec=assignment.spec,
         out=Path(assignment.out),
-        model=model
-        and ModelInput(
-            path=Path(model.path),
-            digest=model.digest,
-            architecture=model.architecture,
-            input=model.input,
-            range=model.range,
-        ),
-        dataset=dataset and DatasetInput(path=Path(dataset.path), digest=dataset.digest),
+        model=as_model(assignment.model),
+        dataset=as_dataset(assignment.dataset),
         resume=Path(assignment.resume) if assignment.resume else None,
         resume_seconds=assignment.resume_seconds,
         device=assignment.device,
         threads=assignment.threads,
     )
+
+
+def as_model(staged: StagedModel | None) -> ModelInput | None:
+    return None if staged is None else ModelInput(**{**dict(staged), "path": Path(staged.path)})
+
+
+def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
+    return None if staged is None else DatasetInput(path=Path(staged.path), digest=staged.digest)
 
 
 def as_files(products: list[Product]) -> list[FileMade]:

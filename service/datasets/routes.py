@@ -64,11 +64,11 @@ def get_dataset(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Da
 @router.get(
     "/{dataset_id}/file", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
 )
-async def get_dataset_file(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Response:
+def get_dataset_file(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Response:
     """The file as it was uploaded."""
     with house.db.read() as session:
         row = scope.find(session, tables.Dataset, tenant, dataset_id)
-    return await download(house, tenant, row.digest, row.size, "application/octet-stream", f"{row.id}.{row.format}")
+    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.{row.format}")
 
 
 @router.delete("/{dataset_id}", status_code=204)

@@ -66,11 +66,11 @@ def get_cards(
 
 
 @router.get("/{flashcards_id}/sheet.png", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-async def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
+def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
     """A contact sheet to look at, made by the worker."""
     with house.db.read() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
-    return await download(house, tenant, row.sheet_digest, None, "image/png", f"{row.id}.png", inline=True)
+    return download(house, tenant, row.sheet_digest, "image/png", f"{row.id}.png", inline=True)
 
 
 @router.delete("/{flashcards_id}", status_code=204)

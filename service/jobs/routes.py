@@ -160,9 +160,7 @@ async def watch_job(
     if follow:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream(house, tenant, job_id, after), 200, headers, "text/event-stream")
-    with house.db.read() as session:
-        rows = events.after(session, job_id, after, EVENTS_AT_ONCE)
-        return JSONResponse([views.event(row).model_dump(mode="json") for row in rows])
+    return await asyncio.to_thread(_events, house, job_id, after)
 
 
 @router.get("/{job_id}/metrics")
@@ -185,11 +183,11 @@ def get_job_logs(job_id: JobId, house: HouseDep, tenant: TenantDep) -> str:
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
-async def get_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep) -> Response:
+def get_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep) -> Response:
     with house.db.read() as session:
         row = _artifact(session, tenant, job_id, name)
     inline = row.media_type == "image/png"
-    return await download(house, tenant, row.digest, row.size, row.media_type, row.name, inline=inline)
+    return download(house, tenant, row.digest, row.media_type, row.name, inline=inline)
 
 
 @router.delete("/{job_id}/artifacts/{name}", status_code=204)
@@ -197,6 +195,12 @@ def delete_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: 
     with house.db.write() as session:
         _ended(session, tenant, job_id)
         session.delete(_artifact(session, tenant, job_id, name))
+
+
+def _events(house: House, job_id: str, after: int) -> Response:
+    with house.db.read() as session:
+        rows = events.after(session, job_id, after, EVENTS_AT_ONCE)
+        return JSONResponse([views.event(row).model_dump(mode="json") for row in rows])
 
 
 def _read(house: House, tenant: str, job_id: str) -> tuple[Job, int]:

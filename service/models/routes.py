@@ -93,11 +93,11 @@ def get_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Model:
 @router.get(
     "/{model_id}/weights", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
 )
-async def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Response:
+def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Response:
     """The safetensors file."""
     with house.db.read() as session:
         row = scope.find(session, tables.Model, tenant, model_id)
-    return await download(house, tenant, row.digest, row.size, "application/octet-stream", f"{row.id}.safetensors")
+    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.safetensors")
 
 
 @router.delete("/{model_id}", status_code=204)

@@ -1,0 +1,34 @@
+from typing import Literal
+
+from pydantic import Field
+
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.base import Record
+from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.resources import Split
+
+
+class ModelQuestion(Record):
+    """What the uploader said; what is None comes from the file's metadata, or a default."""
+
+    kind: Literal["model"] = "model"
+    architecture: Architecture | None = None
+    input: Shape | None = None
+    range: PixelRange | None = None
+
+
+class ModelFacts(Record):
+    architecture: Architecture
+    input: Shape
+    range: PixelRange
+    parameters: int
+
+
+class DatasetQuestion(Record):
+    kind: Literal["dataset"] = "dataset"
+    max_bytes: int = Field(ge=0, description="allowed once it is inflated")
+
+
+class DatasetFacts(Record):
+    format: Literal["npz"]
+    splits: dict[str, Split]

@@ -1,0 +1,89 @@
+"""Do these weights make a model? What the uploader and the metadata say, against the tensors that are there."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from flashcards.contract.architecture import Architecture, ArchitectureField, TensorShape
+from flashcards.contract.base import Record
+from flashcards.contract.image import ImageShape, PixelRange, Shape
+from service.files.errors import BadFile
+from service.files.facts import ModelFacts, ModelQuestion
+from service.files.words import quoted, several, sides
+
+UNFIT = "the weights do not fit the architecture"
+DEFAULT_INPUT = ImageShape(32, 32, 3)
+DEFAULT_RANGE = (0.0, 1.0)
+
+Value = TypeVar("Value")
+_architecture: TypeAdapter[Architecture] = TypeAdapter(ArchitectureField)
+_shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
+_range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
+
+
+class Weights(Record):
+    metadata: dict[str, str]
+    tensors: dict[str, TensorShape]
+
+
+def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
+    architecture = _which_architecture(question, weights.metadata)
+    shape = question.input or _from_metadata(weights.metadata, "input", _shape.validate_python) or DEFAULT_INPUT
+    limits = question.range or _from_metadata(weights.metadata, "range", read_range) or DEFAULT_RANGE
+    if not architecture.fits(shape):
+        stride = architecture.stride
+        raise BadFile(UNFIT, f"{architecture.name} needs sides that {stride} divides, and the input is {shape}")
+    _check_tensors(dict(architecture.tensors(shape.channels)), weights.tensors, f"{architecture.name} on {shape}")
+    parameters = architecture.parameters(shape.channels)
+    return ModelFacts(architecture=architecture, input=shape, range=limits, parameters=parameters)
+
+
+def read_architecture(text: str) -> Architecture:
+    """A name, or JSON that can also say activation and head."""
+    if text.lstrip().startswith("{"):
+        return Architecture.model_validate_json(text)
+    return _architecture.validate_python(text)
+
+
+def read_range(text: str) -> tuple[float, float]:
+    return _range.validate_python(text.split(","))
+
+
+def _which_architecture(question: ModelQuestion, metadata: dict[str, str]) -> Architecture:
+    asked, written = question.architecture, _from_metadata(metadata, "architecture", read_architecture)
+    if asked and written and asked != written:
+        both = f"the upload says {_in_words(asked)}, the file's metadata {_in_words(written)}"
+        raise BadFile("two architectures", f"{both}: leave ?architecture= out, or save the file with the right one")
+    known = asked or written
+    if known is None:
+        how = "pass ?architecture=blk_4_fil_64, or save the file with that as metadata flashcards.architecture"
+        raise BadFile("the architecture is not known", how)
+    return known
+
+
+def _from_metadata(metadata: dict[str, str], key: str, parse: Callable[[str], Value]) -> Value | None:
+    text = metadata.get(f"flashcards.{key}")
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
+        raise BadFile("the metadata is wrong", f"flashcards.{key} is {quoted(text)}: {why}") from error
+
+
+def _in_words(architecture: Architecture) -> str:
+    return f"{architecture.name} ({architecture.activation}, {architecture.head} head)"
+
+
+def _check_tensors(wanted: dict[str, TensorShape], there: dict[str, TensorShape], whose: str) -> None:
+    missing, unexpected = wanted.keys() - there.keys(), there.keys() - wanted.keys()
+    if missing or unexpected:
+        parts = (("missing", missing), ("not expected", unexpected))
+        words = "; ".join(f"{what}: {several(names)}" for what, names in parts if names)
+        raise BadFile(UNFIT, f"against {whose}, {words}")
+    for name, shape in wanted.items():
+        if there[name] != shape:
+            got = sides(there[name])
+            raise BadFile(UNFIT, f"{quoted(name)} of {whose} is {sides(shape)}, and the file has {got}")

@@ -1,0 +1,29 @@
+import pytest
+
+from flashcards.contract.specs import job_spec
+from ledger import jobs
+from ledger.admission import Admitted
+from ledger.db import Database
+from ledger.migrate import migrate
+from ledger.tables import DEFAULT_TENANT
+
+SPEC = {"kind": "capture", "model": "model_" + "0" * 32, "count": 4}
+
+
+@pytest.fixture
+def db(tmp_path):
+    """A database made by the real migrations."""
+    database = Database(f"sqlite:///{tmp_path / 'ledger.db'}")
+    migrate(database)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def queue_job(db):
+    def queue_job(**changes) -> str:
+        spec = job_spec.validate_python({**SPEC, **changes})
+        with db.write() as session:
+            return jobs.create(session, DEFAULT_TENANT, spec, Admitted(queue="cpu", inputs=[spec.model])).id
+
+    return queue_job

@@ -1,0 +1,114 @@
+"""Whatever is done to a job in whatever order, its record stays sound."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from sqlalchemy import select, update
+
+from flashcards.contract.specs import job_spec
+from ledger import jobs, lifecycle
+from ledger.admission import Admitted
+from ledger.db import Database
+from ledger.errors import Conflict
+from ledger.lifecycle import TERMINAL, TRANSITIONS
+from ledger.migrate import migrate
+from ledger.tables import DEFAULT_TENANT, Attempt, Event, Job
+
+
+def assert_ledger_sound(db: Database) -> None:
+    """What must hold at any moment, whatever was killed before."""
+    with db.read() as session:
+        for job in session.scalars(select(Job)):
+            history = session.scalars(select(Event).where(Event.job_id == job.id).order_by(Event.seq)).all()
+            assert [event.seq for event in history] == list(range(1, job.seq + 1))
+            states = [event.data["state"] for event in history if event.kind == "state"]
+            assert states[0] == "queued"
+            assert states[-1] == job.state
+            assert all(after in TRANSITIONS[before] for before, after in pairwise(states))
+            attempts = session.scalars(select(Attempt).where(Attempt.job_id == job.id).order_by(Attempt.number)).all()
+            assert [attempt.number for attempt in attempts] == list(range(1, job.attempt + 1))
+            under_way = [attempt.number for attempt in attempts if attempt.ended_at is None]
+            assert under_way == ([job.attempt] if job.state == "running" else [])
+            assert (job.lease_until is not None) == (job.state == "running")
+            assert (job.ended_at is not None) == (job.state in TERMINAL)
+            assert job.strikes <= job.max_attempts
+
+
+class Lifecycle(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.db = Database(f"sqlite:///{Path(self.folder.name) / 'ledger.db'}")
+        migrate(self.db)
+        self.claims: list[lifecycle.Claim] = []
+        spec = job_spec.validate_python({"kind": "capture", "model": "model_" + "0" * 32, "max_attempts": 2})
+        with self.db.write() as session:
+            admitted = Admitted(queue="cpu", inputs=[spec.model])
+            self.job_id = jobs.create(session, DEFAULT_TENANT, spec, admitted).id
+
+    def teardown(self) -> None:
+        self.db.close()
+        self.folder.cleanup()
+
+    @rule()
+    def claim(self) -> None:
+        got = lifecycle.claim(self.db, "cpu", "worker_a", 60, self.job_id)
+        if got is not None:
+            self.claims.append(got)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), state=st.sampled_from(["succeeded", "failed", "cancelled"]))
+    def settle(self, data, state) -> None:
+        held = data.draw(st.sampled_from(self.claims))
+        with self.db.write() as session:
+            settled = lifecycle.settle(session, held, state, reason="said so")
+        assert not settled or held == self.claims[-1]
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def release(self, data) -> None:
+        with self.db.write() as session:
+            lifecycle.release(session, data.draw(st.sampled_from(self.claims)), "deploy")
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def report(self, data) -> None:
+        held = data.draw(st.sampled_from(self.claims))
+        pulse = jobs.record(self.db, held, 60, jobs.Reports(entries=[("log", {"line": "x"})], progress={"step": 1}))
+        assert pulse is None or held == self.claims[-1]
+
+    @rule()
+    def expire(self) -> None:
+        with self.db.write() as session:
+            session.execute(update(Job).where(Job.state == "running").values(lease_until=1.0))
+        lifecycle.expire(self.db)
+
+    @rule()
+    def cancel(self) -> None:
+        try:
+            with self.db.write() as session:
+                lifecycle.request_cancel(session, DEFAULT_TENANT, self.job_id)
+        except Conflict:
+            pass
+
+    @rule()
+    def retry(self) -> None:
+        try:
+            with self.db.write() as session:
+                lifecycle.retry(session, DEFAULT_TENANT, self.job_id)
+        except Conflict:
+            pass
+
+    @invariant()
+    def sound(self) -> None:
+        assert_ledger_sound(self.db)
+
+
+TestRules = Lifecycle.TestCase
+TestRules.settings = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
