@@ -1,4 +1,3 @@
-import io
 import sys
 from pathlib import Path
 
@@ -8,13 +7,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from making import npz, push_dataset, push_model
 from service_process import running_service
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
     """One embedded service for every test that does not break it."""
-    with running_service(tmp_path_factory.mktemp("service") / "home") as running:
+    with running_service(tmp_path_factory.mktemp("service") / "home", threads=1) as running:
         yield running
 
 
@@ -22,12 +22,6 @@ def service(tmp_path_factory):
 def api(service):
     with httpx.Client(base_url=service.url, timeout=60) as client:
         yield client
-
-
-def npz(**arrays) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +42,14 @@ def digits() -> dict[str, np.ndarray]:
 @pytest.fixture(scope="session")
 def digits_npz(digits) -> bytes:
     return npz(**digits)
+
+
+@pytest.fixture(scope="session")
+def dataset(api, digits_npz) -> dict:
+    return push_dataset(api, digits_npz)
+
+
+@pytest.fixture(scope="session")
+def model(api) -> dict:
+    """An uploaded network for 16 x 16 grey images."""
+    return push_model(api)

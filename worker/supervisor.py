@@ -219,11 +219,15 @@ class Attempt:
             self._write(lambda session: outcomes.end(session, self.claim, state, products, **what))
 
     def _keep(self, files: list[FileMade]) -> list[Product] | None:
+        """What is not kept goes at once: on a full disk the record needs the room to say so."""
         try:
-            return staging.keep(self.station, self.claim, self.folder / "out", files)
+            products = staging.keep(self.station, self.claim, self.folder / "out", files)
         except OSError as error:
+            shutil.rmtree(self.folder, ignore_errors=True)
             self._fail(*_in_words(error))
             return None
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return products
 
     def _fail(self, type: str, title: str, detail: str) -> None:
         error = {"type": type, "title": title, "detail": detail}

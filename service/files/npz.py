@@ -13,7 +13,7 @@ import numpy as np
 
 from service.files.errors import BadFile
 from service.files.looks import looks_like
-from service.files.npy import Array, open_array
+from service.files.npy import CHUNK, Array, open_array
 from service.files.upload import Upload
 from service.files.words import several, sides, size
 
@@ -114,7 +114,7 @@ def _layout(names: set[str]) -> dict[str, tuple[str, str]]:
 
 def _open(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
     declared = entry.file_size
-    entry.file_size += 1  # zipfile stops at this size in silence: one more, and a longer body shows
+    entry.file_size += CHUNK  # zipfile would stop at the declared size in silence, however much follows
     return open_array(entry.filename, archive.open(entry), declared)
 
 
