@@ -25,6 +25,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from flashcards.contract.resources import FieldProblem, Problem
 from ledger.errors import Conflict, LedgerError, NotFound, Unfit
@@ -148,7 +149,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
         slug, title = HTTP_WORDS.get(error.status_code, ("http", "The request was refused"))
-        return problem(request, error.status_code, slug, title, str(error.detail), headers=dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods(app, request.url.path)) or headers.get("Allow", "")
+        return problem(request, error.status_code, slug, title, str(error.detail), headers=headers)
 
     @app.exception_handler(OSError)
     async def _os(request: Request, error: OSError) -> Response:
@@ -169,6 +173,14 @@ HTTP_WORDS = {
     405: ("method-not-allowed", "This path does not take that method"),
     413: ("too-large", "The body is larger than allowed"),
 }
+
+
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """Every method of this path: the framework names those of the first route only."""
+    for template, operations in app.openapi()["paths"].items():
+        if compile_path(template)[0].match(path):
+            return [method.upper() for method in operations]
+    return []
 
 
 def _field(entry: dict[str, Any]) -> FieldProblem:

@@ -13,7 +13,7 @@ PROBLEM = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Pro
 ALWAYS = {"403": "a foreign Host or Origin", "422": "the request does not make sense", "500": "a defect of ours"}
 WITH_ID = {"404": "there is no such thing"}
 CHANGES = {"409": "not in this state, or the Idempotency-Key belongs to another request"}
-BODIES = {"413": "larger than allowed", "507": "the disk is full"}
+BODIES = {"400": "the body could not be read", "413": "larger than allowed", "507": "the disk is full"}
 
 
 def operation_id(route: APIRoute) -> str:

@@ -23,7 +23,7 @@ function withHoles(root) {
   root.holes = [];
   for (const node of [root, ...root.querySelectorAll("*")])
     for (const place of [...node.attributes, ...node.childNodes])
-      if (place.nodeType !== Node.ELEMENT_NODE && place.nodeValue.includes("{")) root.holes.push([place, place.nodeValue]);
+      if (place.nodeValue?.includes("{")) root.holes.push([place, place.nodeValue]);
   return root;
 }
 
@@ -50,7 +50,10 @@ function sync(parent, template, items, update = show) {
   });
 }
 
-const entries = (record) => Object.entries(record ?? {}).filter(([, value]) => value !== null).map(([id, value]) => ({ id, value }));
+/** The fields of a record as items, without those that say nothing. */
+function entries(record) {
+  return Object.entries(record ?? {}).map(([id, value]) => ({ id, value })).filter(({ value }) => value !== null);
+}
 
 // Words for values
 
@@ -62,16 +65,14 @@ const joined = (...parts) => parts.filter(Boolean).join(" · ");
 const words = {
   count,
   url: encodeURIComponent,
-  short: (id) => `…${id.slice(-8)}`,
+  short: (id) => (id ? `…${id.slice(-8)}` : ""),
   plain: (name) => name.replaceAll("_", " "),
   date: (time) => new Date(time).toLocaleString(),
   clock: (time) => (time ? new Date(time).toLocaleTimeString() : "now"),
   ago(time) {
     const seconds = (Date.now() - new Date(time)) / 1000;
-    if (seconds < 5) return "just now";
-    if (seconds < 60) return `${Math.floor(seconds)} s ago`;
-    if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-    return seconds < 86400 ? `${Math.floor(seconds / 3600)} h ago` : new Date(time).toLocaleDateString();
+    if (seconds > 86_400) return new Date(time).toLocaleDateString();
+    return seconds < 10 ? "just now" : `${lasting(seconds).split(" ", 2).join(" ")} ago`;
   },
   bytes(size) {
     const power = Math.min(4, Math.floor(Math.log10(Math.max(size, 1)) / 3));
@@ -81,8 +82,9 @@ const words = {
   told(value) {
     if (value === "") return "–";
     if (typeof value === "number") return figure(value);
+    if (typeof value === "boolean") return value ? "yes" : "no";
     if (Array.isArray(value)) return value.map(words.told).join(", ");
-    if (typeof value === "object") return joined(...entries(value).map((each) => `${each.id} ${words.told(each.value)}`)) || "–";
+    if (typeof value === "object") return joined(...entries(value).map((each) => `${each.id} ${words.told(each.value)}`));
     const known = found.models.get(value) ?? found.datasets.get(value) ?? found.flashcards.get(value);
     return known?.name ? `${value} (${known.name})` : String(value);
   },
@@ -100,30 +102,31 @@ function progressWords({ epoch, step, steps, loss, rate, unit, eta_seconds: left
     epoch != null && `epoch ${count(epoch)}`,
     unit === "cards" ? `${done} cards` : `step ${done}`,
     loss != null && `loss ${figure(loss)}`,
-    rate != null && `${count(Math.round(rate))} ${unit ?? "images"}/s`,
+    rate != null && `${figure(Math.round(rate))} ${unit ?? "images"}/s`,
     left != null && `${lasting(left)} left`,
   );
 }
 
 const soFar = (progress) => ({ ...progress, rate: null, eta_seconds: null });
 
-function resultWords({ validation_mae: error, epochs, constant_mae: bar, recipe, cards_per_second: rate, mae, psnr, ssim }) {
-  if (recipe) return joined(`${many(recipe.count, "card")} from ${recipe.source}`, `r ${recipe.r}`, `${count(Math.round(rate))} cards/s`);
-  if (psnr != null) return joined(`MAE ${figure(mae)}`, `PSNR ${figure(psnr)} dB`, `SSIM ${figure(ssim)}`);
+function resultWords({ validation_mae: error, constant_mae: bar, epochs, recipe, cards_per_second: rate, mae, psnr, ssim }) {
+  if (recipe) return `${many(recipe.count, "card")} from ${recipe.source} · r ${recipe.r} · ${figure(Math.round(rate))} cards/s`;
+  if (psnr != null) return `MAE ${figure(mae)} · PSNR ${figure(psnr)} dB · SSIM ${figure(ssim)}`;
   if (error == null) return "done";
-  return `validation MAE ${figure(error)} after ${many(epochs, "epoch")}; the best constant image has ${figure(bar)}`;
+  return `validation MAE ${figure(error)} (best constant image ${figure(bar)}) · ${many(epochs, "epoch")}`;
 }
 
 function jobWords({ state, result, progress, queue_position: position }) {
   if (state === "succeeded") return resultWords(result ?? {});
   if (state === "queued") return position > 1 ? `${position - 1} ahead of it` : "waiting for a worker";
-  if (!ENDED.has(state)) return progress.step ? progressWords(progress) : "starting";
-  return progress.step ? `stopped at ${progressWords(soFar(progress))}` : "stopped before the first step";
+  if (!progress.step) return ENDED.has(state) ? "stopped before the first step" : "starting";
+  return ENDED.has(state) ? `stopped at ${progressWords(soFar(progress))}` : progressWords(progress);
 }
 
 function eventWords({ kind, data, attempt }) {
   if (kind === "progress") return joined(`${Math.round(data.fraction * 100)} %`, progressWords(soFar(data)));
-  if (kind === "state") return joined(data.state, data.state === "running" && `attempt ${attempt}`, data.error?.title, data.reason);
+  const number = data.state === "running" && `attempt ${attempt}`;
+  if (kind === "state") return joined(data.state, number, data.error?.title, data.reason);
   return kind === "resume_point" ? `kept at step ${count(data.step)}` : (data.text ?? JSON.stringify(data));
 }
 
@@ -131,8 +134,11 @@ function eventWords({ kind, data, attempt }) {
 
 const views = {
   jobs(job) {
-    const streamed = feeds.get(job.id)?.progress;
-    if (job.state === "running" && streamed?.step >= job.progress.step) job = { ...job, progress: streamed };
+    const feed = feeds.get(job.id);
+    if (job.state === "running" && feed?.state === "running") {
+      const isNewer = feed.progress?.step >= job.progress.step;
+      job = { ...job, progress: isNewer ? feed.progress : soFar(job.progress) }; // the pace is of an earlier attempt
+    }
     const isStopping = job.cancel_requested && job.state === "running";
     const verb = { succeeded: "", failed: "retry", cancelled: "retry" }[job.state] ?? "cancel";
     const fraction = job.state === "succeeded" ? 1 : job.progress.fraction;
@@ -140,9 +146,9 @@ const views = {
     const ran = job.started_at && lasting((until - new Date(job.started_at)) / 1000);
     return {
       ...job, fraction, verb, percent: Math.round(fraction * 100), told: jobWords(job),
+      ran: ran && job.state !== "queued" ? `${job.ended_at ? "took" : "running"} ${ran}` : "",
       isBusy: isStopping || busy.has(job.id), stateWords: isStopping ? "cancelling" : job.state,
-      verbWords: isStopping ? "Cancelling…" : verb === "retry" ? "Retry" : "Cancel",
-      times: joined(words.ago(job.created_at), ran && (job.ended_at ? `took ${ran}` : job.state === "running" && `running ${ran}`)),
+      verbWords: verb === "retry" ? "Retry" : isStopping ? "Cancelling…" : "Cancel",
     };
   },
   flashcards(set) {
@@ -151,10 +157,9 @@ const views = {
     return {
       ...set, atOnce, title: set.name ?? `Cards ${words.short(set.id)}`,
       modelName: found.models.get(set.model)?.name ?? words.short(set.model),
-      fileWords: atOnce < set.recipe.count ? `First ${count(atOnce)} as npz` : `Download npz, ${words.bytes(set.size)}`,
+      fileWords: atOnce < set.recipe.count ? `First ${count(atOnce)} as npz` : "Download npz",
     };
   },
-  models: (model) => ({ ...model, byJob: model.job ? `${model.origin} ${words.short(model.job)}` : "", byHand: model.job ? "" : model.origin }),
   datasets(dataset) {
     const distinct = (tell) => [...new Set(Object.values(dataset.splits).map(tell))].join(", ");
     return {
@@ -167,34 +172,33 @@ const views = {
 
 function updateJob(node, job) {
   show(node, views.jobs(job));
-  sync(node.querySelector(".labels"), "chip", entries(job.labels));
+  sync(node.querySelector(".labels"), "chip", entries(job.labels).map(({ id, value }) => ({ id, value: value && `: ${value}` })));
 }
 
 function showList(name) {
   const [empty, items, more] = [".empty", ".items", ".more"].map((selector) => $(name).querySelector(selector));
   empty.hidden = found[name].size > 0;
   (items.closest(".table") ?? items).hidden = !empty.hidden;
-  const update = name === "jobs" ? updateJob : (node, item) => show(node, views[name](item));
+  const update = name === "jobs" ? updateJob : (node, item) => show(node, views[name]?.(item) ?? item);
   sync(items, `${name}-item`, [...found[name].values()], update);
   const advice = [...empty.querySelectorAll("[data-command]")];
   const chosen = advice.find((each) => commands[each.dataset.command]());
   for (const each of advice) each.hidden = each !== chosen;
   show(empty, { line: commands[chosen.dataset.command]() });
   more.hidden = !lists[name].hasMore;
-  if (lists[name].limit >= MOST_ITEMS) more.textContent = `These are the newest ${MOST_ITEMS}. The rest: /v1/${name}?cursor=…`;
+  if (lists[name].limit === MOST_ITEMS) more.textContent = `The newest ${MOST_ITEMS}. The rest: /v1/${name}?cursor=…`;
 }
 
 function showCounts() {
   const inState = (state) => [...found.jobs.values()].filter((job) => job.state === state).length;
-  const items = ["running", "queued"].map((id) => ({ id, value: inState(id), words: id }));
-  for (const [id, { size }] of Object.entries(found))
-    items.push({ id, value: `${size}${lists[id].hasMore ? "+" : ""}`, words: size === 1 && id !== "flashcards" ? id.slice(0, -1) : id });
-  sync($("counts"), "count", items);
+  const sizes = entries(found).map(({ id, value }) => ({ id, value: `${value.size}${lists[id].hasMore ? "+" : ""}` }));
+  sync($("counts"), "count", [...["running", "queued"].map((id) => ({ id, value: inState(id) })), ...sizes]);
   document.title = inState("running") ? `Flashcards (${inState("running")} running)` : "Flashcards";
 }
 
-const post = (body) => `curl "${location.origin}/v1/jobs" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
-const upload = (file, path) => `curl -X POST -T ${file} "${location.origin}${path}"`;
+const HOME = location.origin;
+const post = (body) => `curl "${HOME}/v1/jobs" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`;
+const upload = (file, path) => `curl -X POST -T ${file} "${HOME}${path}"`;
 const WAVES =
   `python3 -c "import numpy as n; a = n.random.default_rng(0).random((2, 600, 1, 1)); y, x = n.mgrid[:16, :16]; ` +
   `n.savez('waves.npz', x=(127 + 127 * n.sin(x * a[0] + y * a[1])).astype('uint8'))"`;
@@ -204,7 +208,8 @@ const commands = {
   train() {
     for (const { id, splits: { train } } of found.datasets.values()) {
       const sides = train?.shape.split("x").slice(0, 2).map(Number) ?? [1];
-      const blocks = [4, 3, 2, 1].find((each) => sides.every((side) => side % 2 ** each === 0 && (each === 1 || side >= 4 * 2 ** each)));
+      const goes = (blocks) => sides.every((side) => side % 2 ** blocks === 0 && (blocks === 1 || side >= 4 * 2 ** blocks));
+      const blocks = [4, 3, 2, 1].find(goes);
       if (blocks && train.count > 1 && (train.dtype === "uint8" || (train.low >= 0 && train.high <= 1)))
         return post({ kind: "train", dataset: id, architecture: `blk_${blocks}_fil_32`, epochs: 10 });
     }
@@ -228,15 +233,16 @@ function open(id) {
 
 async function loadDetails() {
   const mine = opened;
-  const answer = await ask(`/v1/jobs/${mine.id}`);
-  const job = await answer.json();
-  const isNew = !ENDED.has(mine.job?.state) || mine.job.state !== job.state;
-  if (answer.ok && isNew) mine.metrics = (await (await ask(`/v1/jobs/${mine.id}/metrics`)).json()).metrics;
+  const { ok, body } = await ask(`/v1/jobs/${mine.id}`);
+  if (ok && !(ENDED.has(body.state) && mine.job?.state === body.state))
+    mine.metrics = (await ask(`/v1/jobs/${mine.id}/metrics`)).body.metrics;
   if (opened !== mine) return;
-  if (answer.ok) mine.job = job;
-  else $("details").close();
-  if (answer.ok) showDetails();
-  else complain(job.detail);
+  if (!ok) {
+    $("details").close();
+    return complain(body.detail);
+  }
+  mine.job = body;
+  showDetails();
 }
 
 function showDetails() {
@@ -255,23 +261,26 @@ function showDetails() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 
   const isCurve = ({ value }) => Array.isArray(value) && value.length > 1;
-  const curves = entries(result).filter(isCurve).map(({ id, value }) => ({ id, points: value.map((each, at) => ({ step: at + 1, value: each })) }));
-  for (const [id, points] of Object.entries(opened.metrics)) curves.push({ id, points });
+  const curves = entries(opened.metrics);
+  for (const { id, value } of entries(result).filter(isCurve))
+    curves.push({ id, value: value.map((each, place) => ({ step: place + 1, value: each })) });
   sync(part("metrics", curves.length, ".charts"), "chart", curves, showChart);
   sync(part("result", result, "dl"), "pair", entries(result).filter((pair) => !isCurve(pair)));
   sync(part("spec", spec, "dl"), "pair", entries(spec).filter(({ id }) => id !== "kind" && id !== "labels"));
   const files = artifacts.map((file) => ({ ...file, id: file.digest + file.name, job: job.id }));
   sync(part("artifacts", files.length, ".pictures"), "picture", files.filter((file) => file.media_type === "image/png"));
   sync(part("artifacts", files.length, "tbody"), "artifact", files);
-  const tries = attempts.map((each) => ({ ...each, id: String(each.number), outcomeWords: joined(each.outcome ?? "running", each.reason) }));
+  const outcomeWords = ({ outcome, reason }) => joined(outcome ?? "running", reason);
+  const tries = attempts.map((each) => ({ ...each, id: String(each.number), outcomeWords: outcomeWords(each) }));
   sync(part("attempts", tries.length, "tbody"), "attempt", tries);
   const events = feed.events.map((event) => ({ ...event, words: eventWords(event) }));
   sync(part("events", events.length, "ol"), "event", events.reverse());
 }
 
-function showChart(node, { id, points }) {
+function showChart(node, { id, value: points }) {
   const [first, last] = [points[0], points.at(-1)];
-  const [low, high] = points.reduce(([least, most], { value }) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  const sorted = points.map(({ value }) => value).sort((one, other) => one - other);
+  const [low, high] = [sorted[0], sorted.at(-1)];
   const x = (step) => (4 + (292 * (step - first.step)) / (last.step - first.step || 1)).toFixed(1);
   const y = (value) => (high === low ? 44 : 82 - (76 * (value - low)) / (high - low)).toFixed(1);
   show(node, { id, first, last, low, high });
@@ -332,7 +341,8 @@ class Feed {
 /** Streams for the job that is open and for the newest that run, for nothing else, and for none in a hidden tab. */
 function tend() {
   const wanted = new Set(opened ? [opened.id] : []);
-  for (const { id, state } of found.jobs.values()) if (state === "running" && wanted.size < MOST_STREAMS) wanted.add(id);
+  for (const { id, state } of found.jobs.values())
+    if (state === "running" && wanted.size < MOST_STREAMS) wanted.add(id);
   if (document.hidden) wanted.clear();
   for (const [id, feed] of feeds) {
     if (!wanted.has(id)) feed.close();
@@ -359,19 +369,24 @@ function repaint() {
 
 // Every two seconds
 
-const ask = (path) => fetch(path, { cache: "no-store", signal: AbortSignal.timeout(15_000) });
+async function ask(path) {
+  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(15_000) });
+  // A seed may be larger than the numbers of JavaScript are exact: it stays as it is written.
+  const exact = (key, value, context) => (key === "seed" ? (context?.source ?? value) : value);
+  return { ok: answer.ok, body: JSON.parse(await answer.text(), exact) };
+}
 
 async function load(name) {
   const paths = [`/v1/${name}?limit=${lists[name].limit}`];
   if (name === "jobs") paths.push("/v1/jobs?state=running"); // one that runs may be older than many that wait
-  const pages = await Promise.all(paths.map(async (path) => (await ask(path)).json()));
+  const pages = (await Promise.all(paths.map(ask))).map((answer) => answer.body);
   lists[name].hasMore = pages[0].next_cursor !== null;
   const newestFirst = pages.flatMap((page) => page.items).sort((one, other) => (one.id < other.id ? 1 : -1));
   found[name] = new Map(newestFirst.map((item) => [item.id, item]));
 }
 
 async function showReadiness() {
-  const { ready, checks } = await (await ask("/readyz")).json();
+  const { ready, checks } = (await ask("/readyz")).body;
   const missing = Object.keys(checks).filter((name) => !checks[name]);
   showState(ready ? "ready" : "unready", ready ? "ready" : `not ready: no ${missing.join(", no ")}`);
 }
