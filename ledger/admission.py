@@ -15,6 +15,8 @@ from ledger.settings import Settings
 from ledger.tables import Dataset, Model, Worker
 from ledger.workers import ALIVE_SECONDS
 
+LIVE_GPU_WORKER = select(Worker.id).where(Worker.queue == "gpu", Worker.seen_at > now() - ALIVE_SECONDS).limit(1)
+
 
 @dataclass(frozen=True)
 class Admitted:
@@ -30,7 +32,7 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
             inputs = _admit_capture(session, settings, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
-    return Admitted(queue=_queue(session, spec.device), inputs=inputs)
+    return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs)
 
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
@@ -110,8 +112,11 @@ def _split(dataset: Dataset, name: str) -> Split:
     return Split.model_validate(dataset.splits[name])
 
 
-def _queue(session: Session, device: str) -> str:
+def _queue(session: Session, settings: Settings, device: str) -> str:
+    if settings.embedded:
+        if device not in ("auto", settings.queue):
+            raise Unfit("device", f"the one worker of this service runs on {settings.queue}")
+        return settings.queue
     if device != "auto":
         return device
-    alive = Worker.seen_at > now() - ALIVE_SECONDS
-    return "gpu" if session.scalar(select(Worker.id).where(Worker.queue == "gpu", alive).limit(1)) else "cpu"
+    return "gpu" if session.connection().execute(LIVE_GPU_WORKER).first() else "cpu"

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from ledger.tables import Event, Job
 
+INSERT = insert(Event.__table__)  # type: ignore[arg-type]
 Entry = tuple[str, dict[str, Any]]
 
 
@@ -33,7 +34,7 @@ def write(session: Session, job_id: str, attempt: int, last_seq: int, entries: S
         for place, (kind, data) in enumerate(entries)
     ]
     if rows:
-        session.execute(insert(Event), rows)
+        session.connection().execute(INSERT, rows)
 
 
 def after(session: Session, job_id: str, seq: int, limit: int = 500) -> Sequence[Event]:

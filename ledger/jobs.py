@@ -11,36 +11,36 @@ from flashcards.contract.resources import Progress
 from flashcards.contract.specs import JobSpec
 from ledger import events, lifecycle, scope
 from ledger.admission import Admitted
-from ledger.clock import now
 from ledger.db import Database
 from ledger.ids import new_id
 from ledger.lifecycle import Claim, Pulse
 from ledger.tables import Attempt, Job, JobInput, Metric
 
+# Statements of the busiest path, built once and run below the ORM: its bookkeeping would double the time of a POST.
+INSERT_JOB = insert(Job.__table__).returning(Job.created_at)  # type: ignore[arg-type]
+INSERT_INPUT = insert(JobInput.__table__)  # type: ignore[arg-type]
+
 
 def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted) -> Job:
     """The row and its first event, in the caller's transaction."""
-    job = Job(
-        id=new_id("job"),
-        tenant=tenant,
-        kind=spec.kind,
-        queue=admitted.queue,
-        state="queued",
-        spec=spec.model_dump(mode="json"),
-        labels=dict(spec.labels),
-        attempt=0,
-        strikes=0,
-        max_attempts=spec.max_attempts,
-        timeout_seconds=spec.timeout_seconds,
-        progress=Progress().model_dump(mode="json"),
-        rung_at=now(),
-        seq=1,
-    )
-    session.add(job)
-    session.flush()
-    session.execute(insert(JobInput), [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
+    values = {
+        "id": new_id("job"),
+        "tenant": tenant,
+        "kind": spec.kind,
+        "queue": admitted.queue,
+        "state": "queued",
+        "spec": spec.model_dump(mode="json"),
+        "labels": dict(spec.labels),
+        "max_attempts": spec.max_attempts,
+        "timeout_seconds": spec.timeout_seconds,
+        "progress": Progress().model_dump(mode="json"),
+        "seq": 1,
+    }
+    connection = session.connection()
+    created_at = connection.execute(INSERT_JOB, values).scalar_one()
+    job = Job(**values, created_at=created_at)
+    connection.execute(INSERT_INPUT, [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
     events.write(session, job.id, 0, 1, [("state", {"state": "queued"})])
-    session.refresh(job, ["created_at"])
     return job
 
 

@@ -109,7 +109,7 @@ class Job(Table):
     lease_until: Mapped[float | None]
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
-    rung_at: Mapped[float | None]
+    rung_at: Mapped[float | None] = mapped_column(default=now())
     seq: Mapped[int] = mapped_column(default=0)
     progress: Mapped[dict[str, Any]]
     result: Mapped[dict[str, Any] | None]

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -6,7 +7,7 @@ from fastapi import FastAPI
 import flashcards
 from ledger.artifacts import Store
 from ledger.db import Database
-from ledger.doorbell import Doorbell
+from ledger.doorbell import Bell, Doorbell
 from ledger.settings import Settings
 from service import errors, openapi, uploads
 from service.datasets.routes import router as datasets
@@ -18,6 +19,7 @@ from service.jobs.routes import router as jobs
 from service.models.routes import router as models
 from service.watch import Watch
 
+CHECKS_AT_ONCE = 4  # each may take a core and a gigabyte
 DESCRIPTION = "Capture what a network knows, and replay it after the data is gone."
 
 
@@ -27,9 +29,11 @@ def create_app(settings: Settings) -> FastAPI:
         uploads.clear_spool(settings)
         db = Database(settings.database)
         watch = Watch(db, settings.event_poll_seconds)
-        app.state.house = House(settings, db, Store(settings.store), Doorbell(settings), watch)
+        bell = Bell(Doorbell(settings))
+        app.state.house = House(settings, db, Store(settings.store), bell, watch, asyncio.Semaphore(CHECKS_AT_ONCE))
         yield
         watch.close()
+        bell.close()
         db.close()
 
     app = FastAPI(

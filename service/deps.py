@@ -1,5 +1,6 @@
 """What routes ask for by type."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -7,7 +8,7 @@ from fastapi import Depends, Header, Request
 
 from ledger.artifacts import Store
 from ledger.db import Database
-from ledger.doorbell import Doorbell
+from ledger.doorbell import Bell
 from ledger.settings import Settings
 from ledger.tables import DEFAULT_TENANT
 from service.watch import Watch
@@ -20,16 +21,18 @@ class House:
     settings: Settings
     db: Database
     store: Store
-    doorbell: Doorbell
+    doorbell: Bell
     watch: Watch
+    checks: asyncio.Semaphore
 
 
-def _house(request: Request) -> House:
+# Coroutines, because FastAPI sends plain functions through its thread pool, and there is nothing to wait for here.
+async def _house(request: Request) -> House:
     house: House = request.app.state.house
     return house
 
 
-def _tenant() -> str:
+async def _tenant() -> str:
     """Without keys there is one tenant, and the service listens on loopback only."""
     return DEFAULT_TENANT
 

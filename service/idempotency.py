@@ -68,6 +68,7 @@ def once(db: Database, tenant: str, key: str | None) -> Iterator[Once]:
 
 
 def fingerprint(*parts: str) -> str:
+    """What makes two requests the same request."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -40,7 +40,8 @@ async def take_in(
             before = once.answered_before(mark)
             if before is not None:
                 return before
-            facts = await _check(upload, question)
+            async with house.checks:
+                facts = await _check(upload, question)
             return await asyncio.to_thread(_keep, house, tenant, once, mark, upload, facts, record)
     except BaseException:
         # A cancelled task (the client hung up) may not await for long, and this is one short write.

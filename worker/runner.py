@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -134,18 +133,8 @@ def work(assignment: Assignment, reports: Reports, stopping: threading.Event) ->
     except EngineError as error:
         failure = Failure(type=error.type, title=error.title, detail=error.detail)
         return SaidFailed(error=failure, files=as_files(error.products))
-    except (MemoryError, torch.OutOfMemoryError):
-        traceback.print_exc()
-        return SaidFailed(error=OUT_OF_MEMORY, files=[])
     reports.finish()
     return SaidDone(result=outcome.result.model_dump(mode="json"), files=as_files(outcome.products))
-
-
-OUT_OF_MEMORY = Failure(
-    type="out-of-memory",
-    title="The job does not fit into memory",
-    detail="Try a smaller batch_size, a smaller network, or a worker with more memory.",
-)
 
 
 def main() -> None:

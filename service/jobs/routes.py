@@ -47,7 +47,7 @@ def create_job(
         with house.db.read() as session:
             admitted = admission.admit(session, house.settings, tenant, spec)
         return Response(Validated(spec=spec, queue=admitted.queue).model_dump_json(), 200, None, "application/json")
-    mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json())
+    mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json()) if idempotency_key else ""
     with once(house.db, tenant, idempotency_key) as attempt:
         before = attempt.answered_before(mark)
         if before is not None:

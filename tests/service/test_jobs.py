@@ -233,3 +233,8 @@ class TestCancelAndRetry:
 def test_a_job_past_its_time_fails_and_says_so(api, model):
     job = wait_for(api, submit(api, kind="capture", model=model["id"], count=500_000, r=50, timeout_seconds=1)["id"])
     assert (job["state"], job["error"]["type"]) == ("failed", "timeout")
+
+
+def test_a_device_that_no_worker_has_is_refused(api, model):
+    answer = api.post("/v1/jobs", json={"kind": "capture", "model": model["id"], "device": "gpu"})
+    assert (answer.status_code, fields(answer)) == (422, {"body.device"})
