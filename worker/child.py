@@ -68,9 +68,10 @@ class Child:
         code = self._process.wait()
         for ear in self._ears:
             ear.join(timeout=5)
-        if self._process.stdin:
-            with suppress(BrokenPipeError):
-                self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
         return code
 
     def exit_code(self) -> int | None:
