@@ -97,6 +97,7 @@ def claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id
         )
         if job is None:
             return None
+        job.progress = {key: value for key, value in job.progress.items() if key not in ("rate", "eta_seconds")}
         session.add(Attempt(job_id=job.id, number=job.attempt, worker_id=worker_id))
         return Claim(job_id=job.id, tenant=job.tenant, attempt=job.attempt, spec=job.spec)
 
@@ -218,6 +219,7 @@ def retry(session: Session, tenant: str, job_id: str) -> None:
         "strikes": 0,
         "error": None,
         "result": None,
+        "started_at": None,
         "ended_at": None,
         "deadline": None,
         "worker_id": None,

@@ -42,7 +42,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         lifespan=lifespan,
         generate_unique_id_function=openapi.operation_id,
-        docs_url="/docs",
+        docs_url=None,  # it would load its scripts from elsewhere; the document itself is /openapi.json
         redoc_url=None,
     )
     for router in (health, models, datasets, jobs, flashcards_router):

@@ -26,6 +26,8 @@ class Child:
     def __init__(self) -> None:
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+        # Threads that wait by spinning starve each other where cores are shared, and training gets many times slower.
+        environment["OMP_WAIT_POLICY"] = "PASSIVE"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "worker.runner"],
             stdin=subprocess.PIPE,

@@ -270,7 +270,7 @@ def _overdue(claim: Claim) -> dict[str, str]:
     return {
         "type": "timeout",
         "title": "The job ran out of its time",
-        "detail": f"timeout_seconds was {seconds}. Retry goes on from the last resume point, with the same time again.",
+        "detail": f"timeout_seconds was {seconds}. Retry gives it the same time again, from its last resume point on.",
     }
 
 

@@ -13,7 +13,11 @@ from service.deps import House, HouseDep
 
 router = APIRouter(tags=["health"])
 PAGE = Path(__file__).parent.parent / "page" / "index.html"
-CONTENT_POLICY = "default-src 'none'; img-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'self'"
+CONTENT_POLICY = (
+    "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; script-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+FRESH = {"Cache-Control": "no-cache"}
 
 
 class Health(Record):
@@ -50,12 +54,12 @@ def get_metrics(house: HouseDep) -> Response:
 
 @router.get("/", include_in_schema=False)
 async def get_page() -> FileResponse:
-    return FileResponse(PAGE, headers={"Content-Security-Policy": CONTENT_POLICY})
+    return FileResponse(PAGE, headers={**FRESH, "Content-Security-Policy": CONTENT_POLICY})
 
 
 @router.get("/page.js", include_in_schema=False)
 async def get_page_script() -> FileResponse:
-    return FileResponse(PAGE.with_name("page.js"), media_type="text/javascript")
+    return FileResponse(PAGE.with_name("page.js"), media_type="text/javascript", headers=FRESH)
 
 
 def _database(house: House) -> bool:

@@ -72,7 +72,7 @@ const words = {
   ago(time) {
     const seconds = (Date.now() - new Date(time)) / 1000;
     if (seconds > 86_400) return new Date(time).toLocaleDateString();
-    return seconds < 10 ? "just now" : `${lasting(seconds).split(" ", 2).join(" ")} ago`;
+    return seconds < 10 ? "just now" : `${roughly(seconds)} ago`;
   },
   bytes(size) {
     const power = Math.min(4, Math.floor(Math.log10(Math.max(size, 1)) / 3));
@@ -84,7 +84,7 @@ const words = {
     if (typeof value === "number") return figure(value);
     if (typeof value === "boolean") return value ? "yes" : "no";
     if (Array.isArray(value)) return value.map(words.told).join(", ");
-    if (typeof value === "object") return joined(...entries(value).map((each) => `${each.id} ${words.told(each.value)}`));
+    if (typeof value === "object") return joined(...entries(value).map((of) => `${of.id} ${words.told(of.value)}`));
     const known = found.models.get(value) ?? found.datasets.get(value) ?? found.flashcards.get(value);
     return known?.name ? `${value} (${known.name})` : String(value);
   },
@@ -96,6 +96,8 @@ function lasting(seconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
+const roughly = (seconds) => lasting(Math.round(seconds)).replace(".0", "").split(" ", 2).join(" ");
+
 function progressWords({ epoch, step, steps, loss, rate, unit, eta_seconds: left }) {
   const done = `${count(step)}${steps ? ` / ${count(steps)}` : ""}`;
   return joined(
@@ -103,14 +105,14 @@ function progressWords({ epoch, step, steps, loss, rate, unit, eta_seconds: left
     unit === "cards" ? `${done} cards` : `step ${done}`,
     loss != null && `loss ${figure(loss)}`,
     rate != null && `${figure(Math.round(rate))} ${unit ?? "images"}/s`,
-    left != null && `${lasting(left)} left`,
+    left != null && `${roughly(left)} left`,
   );
 }
 
 const soFar = (progress) => ({ ...progress, rate: null, eta_seconds: null });
 
-function resultWords({ validation_mae: error, constant_mae: bar, epochs, recipe, cards_per_second: rate, mae, psnr, ssim }) {
-  if (recipe) return `${many(recipe.count, "card")} from ${recipe.source} · r ${recipe.r} · ${figure(Math.round(rate))} cards/s`;
+function resultWords({ validation_mae: error, constant_mae: bar, epochs, recipe, mae, psnr, ssim }) {
+  if (recipe) return `${many(recipe.count, "card")} from ${recipe.source} · r ${recipe.r} · seed ${recipe.seed}`;
   if (psnr != null) return `MAE ${figure(mae)} · PSNR ${figure(psnr)} dB · SSIM ${figure(ssim)}`;
   if (error == null) return "done";
   return `validation MAE ${figure(error)} (best constant image ${figure(bar)}) · ${many(epochs, "epoch")}`;
@@ -172,7 +174,8 @@ const views = {
 
 function updateJob(node, job) {
   show(node, views.jobs(job));
-  sync(node.querySelector(".labels"), "chip", entries(job.labels).map(({ id, value }) => ({ id, value: value && `: ${value}` })));
+  const labels = entries(job.labels).map(({ id, value }) => ({ id, value: value && `: ${value}` }));
+  sync(node.querySelector(".labels"), "chip", labels);
 }
 
 function showList(name) {
@@ -191,8 +194,11 @@ function showList(name) {
 
 function showCounts() {
   const inState = (state) => [...found.jobs.values()].filter((job) => job.state === state).length;
-  const sizes = entries(found).map(({ id, value }) => ({ id, value: `${value.size}${lists[id].hasMore ? "+" : ""}` }));
-  sync($("counts"), "count", [...["running", "queued"].map((id) => ({ id, value: inState(id) })), ...sizes]);
+  const atLeast = (number, name) => `${number}${lists[name].hasMore ? "+" : ""}`;
+  const queued = atLeast(inState("queued"), "jobs");
+  const states = [{ id: "running", value: inState("running") }, { id: "queued", value: queued }];
+  const sizes = entries(found).map(({ id, value }) => ({ id, value: atLeast(value.size, id) }));
+  sync($("counts"), "count", [...states, ...sizes]);
   document.title = inState("running") ? `Flashcards (${inState("running")} running)` : "Flashcards";
 }
 
@@ -208,8 +214,8 @@ const commands = {
   train() {
     for (const { id, splits: { train } } of found.datasets.values()) {
       const sides = train?.shape.split("x").slice(0, 2).map(Number) ?? [1];
-      const goes = (blocks) => sides.every((side) => side % 2 ** blocks === 0 && (blocks === 1 || side >= 4 * 2 ** blocks));
-      const blocks = [4, 3, 2, 1].find(goes);
+      const halves = (side, times) => side % 2 ** times === 0 && (times === 1 || side >= 4 * 2 ** times);
+      const blocks = [4, 3, 2, 1].find((times) => sides.every((side) => halves(side, times)));
       if (blocks && train.count > 1 && (train.dtype === "uint8" || (train.low >= 0 && train.high <= 1)))
         return post({ kind: "train", dataset: id, architecture: `blk_${blocks}_fil_32`, epochs: 10 });
     }
@@ -237,12 +243,11 @@ async function loadDetails() {
   if (ok && !(ENDED.has(body.state) && mine.job?.state === body.state))
     mine.metrics = (await ask(`/v1/jobs/${mine.id}/metrics`)).body.metrics;
   if (opened !== mine) return;
-  if (!ok) {
-    $("details").close();
-    return complain(body.detail);
-  }
-  mine.job = body;
-  showDetails();
+  opened.job = body;
+  if (ok) return showDetails();
+  opened = null;
+  $("details").close();
+  complain(body.detail);
 }
 
 function showDetails() {
@@ -252,7 +257,8 @@ function showDetails() {
     return section.querySelector(selector);
   };
   const job = opened.job ?? found.jobs.get(opened.id);
-  if (!job) return;
+  $("details").querySelector(".inside").hidden = !job;
+  if (!job) return show($("details"), { id: opened.id, kind: "Job" });
   const { result, spec, artifacts = [], attempts = [] } = job;
   const feed = feeds.get(job.id) ?? new Feed(job.id);
   const log = part("log", feed.log.length, "pre");
@@ -268,7 +274,8 @@ function showDetails() {
   sync(part("result", result, "dl"), "pair", entries(result).filter((pair) => !isCurve(pair)));
   sync(part("spec", spec, "dl"), "pair", entries(spec).filter(({ id }) => id !== "kind" && id !== "labels"));
   const files = artifacts.map((file) => ({ ...file, id: file.digest + file.name, job: job.id }));
-  sync(part("artifacts", files.length, ".pictures"), "picture", files.filter((file) => file.media_type === "image/png"));
+  const pictures = files.filter((file) => file.media_type === "image/png");
+  sync(part("artifacts", files.length, ".pictures"), "picture", pictures);
   sync(part("artifacts", files.length, "tbody"), "artifact", files);
   const outcomeWords = ({ outcome, reason }) => joined(outcome ?? "running", reason);
   const tries = attempts.map((each) => ({ ...each, id: String(each.number), outcomeWords: outcomeWords(each) }));
@@ -361,8 +368,10 @@ function repaint() {
   isPainting = true;
   requestAnimationFrame(() => {
     isPainting = false;
-    for (const node of $("jobs").querySelector(".items").children)
-      if (feeds.get(node.dataset.id)?.source) updateJob(node, found.jobs.get(node.dataset.id));
+    for (const node of $("jobs").querySelector(".items").children) {
+      const job = found.jobs.get(node.dataset.id);
+      if (job && (busy.has(job.id) || feeds.get(job.id)?.source)) updateJob(node, job);
+    }
     if (opened) showDetails();
   });
 }
@@ -406,6 +415,7 @@ function refreshIn(milliseconds) {
 }
 
 async function refresh() {
+  clearTimeout(timer);
   if (document.hidden) return;
   if (isAsking) return void (pause = 0);
   [isAsking, pause] = [true, POLL_MS];

@@ -21,7 +21,9 @@ def assert_is_a_command(words: list[str]) -> None:
 
 
 def test_every_copied_path_is_there_and_every_package_is_copied():
-    copied = [path for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.M) for path in shlex.split(line)[:-1]]
+    copied = [
+        path for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.M) for path in shlex.split(line)[:-1]
+    ]
     assert all((ROOT / path).exists() for path in copied)
     assert {"flashcards", "service", "ledger", "worker", "engine"} <= set(copied)
 
