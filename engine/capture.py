@@ -1,0 +1,166 @@
+"""Algorithm 1 of the paper: flashcards out of a frozen autoencoder, without any data.
+
+F_0 = M ~ P(M),  F_k = f(F_{k-1}),  k = 1 .. r: output becomes input, and the pattern takes on the textures that the
+network knows. Of each pass three numbers are kept, over all cards: with d_i = mean |F_k,i - F_{k-1},i|,
+gamma1 = min d_i, gamma2 = max d_i (the bounds of the paper's equation 3; property P1 compares gamma2 at pass r with the
+smallest error on real data), and their mean.
+
+Cards are made in chunks of one fixed size, the last one filled up with further patterns whose cards are dropped. The
+kernels then see the same shapes whatever the count is: card i is the same to the bit in any set with this seed.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from engine import pictures
+from engine.cards import CARDS, CardFile
+from engine.device import backend
+from engine.errors import Diverged, Stopped
+from engine.files import write_whole
+from engine.models.blk import BlkAutoencoder, chunk_size
+from engine.sources import SOURCES, resolve
+from engine.sources.maze import MAZE_VERSION
+from engine.weights import load_network
+from engine.work import Outcome, Product, Report, Work
+from flashcards.contract.recipe import Recipe
+from flashcards.contract.resources import Progress
+from flashcards.contract.results import CaptureResult
+from flashcards.contract.specs import CaptureSpec
+
+SHEET = Product("sheet.png", "image/png")
+SOURCE = Product("source.png", "image/png")
+
+
+def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
+    spec: CaptureSpec = work.spec
+    model, device = work.model, torch.device(work.device)
+    network = load_network(model, device)
+    chunk = chunk_size(model.architecture, model.input)
+    source = resolve(spec.source)
+    patterns = SOURCES[source]
+
+    gamma1_R = np.full(spec.r, np.inf)
+    gamma2_R = np.zeros(spec.r)
+    sum_R = np.zeros(spec.r)
+    shown: dict[Product, list[np.ndarray]] = {SOURCE: [], SHEET: []}
+    pace = Pace(report, spec, chunk)
+
+    with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
+        for first in range(0, spec.count, chunk):
+            real = min(chunk, spec.count - first)
+            x_NHWC = patterns(spec.seed, first, chunk, model.input, model.range)
+            x_BCHW = torch.from_numpy(x_NHWC).to(device).permute(0, 3, 1, 2)  # channels last, by strides alone
+            made = iterate(network, x_BCHW, spec.r, after_pass=pace.after_pass, stop=stop)
+            if made is None:
+                break
+            x_BCHW, step_RB = made
+            step_RB = step_RB[:, :real].cpu().numpy()
+            _refuse_infinite(step_RB, first, spec.r)
+            cards_NHWC = x_BCHW[:real].permute(0, 2, 3, 1).cpu().numpy()
+            cards.append(cards_NHWC)
+
+            gamma1_R = np.minimum(gamma1_R, step_RB.min(1))
+            gamma2_R = np.maximum(gamma2_R, step_RB.max(1))
+            sum_R += step_RB.sum(1, dtype=np.float64)
+            if first < pictures.SHEET_CARDS:
+                shown[SOURCE].append(pictures.to_pixels(x_NHWC[:real], model.range))
+                shown[SHEET].append(pictures.to_pixels(cards_NHWC, model.range))
+            pace.after_chunk(cards.count)
+
+    products = []
+    if cards.count:
+        for product, parts in shown.items():
+            write_whole(work.out / product.name, pictures.sheet(np.concatenate(parts)))
+        products = [CARDS, SHEET, SOURCE]
+    if cards.count < spec.count:
+        raise Stopped(f"stopped after {cards.count} of {spec.count} cards", products)
+
+    seconds = pace.seconds()
+    recipe = Recipe(
+        model_digest=model.digest,
+        source=source,
+        seed=spec.seed,
+        r=spec.r,
+        count=spec.count,
+        input=model.input,
+        range=model.range,
+        dtype=spec.dtype,
+        backend=backend(work.device),
+        threads=work.threads,
+        chunk=chunk,
+        maze_version=MAZE_VERSION,
+    )
+    result = CaptureResult(
+        recipe=recipe,
+        gamma1=gamma1_R.tolist(),
+        gamma2=gamma2_R.tolist(),
+        mean_step=(sum_R / spec.count).tolist(),
+        seconds=seconds,
+        cards_per_second=spec.count / seconds,
+    )
+    return Outcome(result, products)
+
+
+@torch.inference_mode()
+def iterate(
+    network: BlkAutoencoder,
+    x_BCHW: torch.Tensor,
+    r: int,
+    after_pass: Callable[[int], None],
+    stop: Callable[[], bool],
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """F_r and the step of every card at every pass; None if it was told to stop on the way."""
+    steps = []
+    for number in range(1, r + 1):
+        if stop():
+            return None
+        y_BCHW = network(x_BCHW)
+        steps.append((y_BCHW - x_BCHW).abs().mean((1, 2, 3)))
+        x_BCHW = y_BCHW
+        after_pass(number)
+    return x_BCHW, torch.stack(steps)
+
+
+class Pace:
+    """Tells how far it is: at the first pass, so that a user sees life, and then after every chunk."""
+
+    def __init__(self, report: Report, spec: CaptureSpec, chunk: int) -> None:
+        self.report, self.spec = report, spec
+        self.passes = -(-spec.count // chunk) * spec.r
+        self.made = 0
+        self.began = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def after_pass(self, number: int) -> None:
+        if self.made == 0 and number == 1:
+            eta_seconds = (self.passes - 1) * self.seconds()
+            self.report.progress(self._progress(fraction=1 / self.passes, eta_seconds=eta_seconds))
+
+    def after_chunk(self, made: int) -> None:
+        self.made = made
+        rate = made / self.seconds()
+        fraction = made / self.spec.count
+        self.report.progress(self._progress(fraction=fraction, rate=rate, eta_seconds=(self.spec.count - made) / rate))
+
+    def _progress(self, **told: float) -> Progress:
+        return Progress(step=self.made, steps=self.spec.count, unit="cards", **told)
+
+
+def _refuse_infinite(step_RB: np.ndarray, first: int, r: int) -> None:
+    """The mean step of a card is finite only while all of its pixels are."""
+    finite_RB = np.isfinite(step_RB)
+    if finite_RB.all():
+        return
+    number = int(np.argmin(finite_RB.all(1))) + 1
+    card = first + int(np.argmin(finite_RB[number - 1]))
+    remedy = (
+        "the network does not give finite numbers at all: look at its weights"
+        if number == 1
+        else f"this network drives patterns away when it is iterated: take r below {number}"
+    )
+    raise Diverged(f"card {card} left the finite numbers at pass {number} of {r}; {remedy}")

@@ -1,0 +1,104 @@
+"""Images in memory, batches of them on a device, and an order of them that can be taken up anywhere.
+
+An npz holds x_train / y_train / x_test / y_test, or x / y, which means train. x is (N, H, W) or (N, H, W, C): uint8,
+scaled to the network's range, or floating and already in it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from engine.errors import DatasetUnfit
+from flashcards.contract.image import ImageShape
+
+KEYS = {"train": ("x_train", "x"), "test": ("x_test",)}
+
+
+@dataclass(frozen=True)
+class Images:
+    x_NHWC: np.ndarray  # uint8 stays uint8: a quarter of the memory, and of the traffic to a GPU
+    range: tuple[float, float]
+
+    def __len__(self) -> int:
+        return len(self.x_NHWC)
+
+    @property
+    def shape(self) -> ImageShape:
+        return ImageShape(*self.x_NHWC.shape[1:])
+
+    def batch(self, rows: np.ndarray, device: torch.device) -> torch.Tensor:
+        x_BHWC = torch.from_numpy(self.x_NHWC[rows])
+        if device.type == "cuda":
+            x_BHWC = x_BHWC.pin_memory().to(device, non_blocking=True)
+        # Channels last in memory by its strides alone: no copy.
+        return self._in_range(x_BHWC.permute(0, 3, 1, 2))
+
+    def median(self, rows: np.ndarray) -> torch.Tensor:
+        """The image m_CHW that minimises the mean of |x - m| over these rows: pixel by pixel, the median."""
+        x_NP = self.x_NHWC.reshape(len(self), -1)
+        columns = max(1, 2**26 // (len(rows) * x_NP.itemsize))  # 64 MB at a time
+        parts = [np.median(x_NP[rows, first : first + columns], axis=0) for first in range(0, x_NP.shape[1], columns)]
+        m_HWC = torch.from_numpy(np.concatenate(parts).astype(np.float32)).reshape(tuple(self.shape))
+        return self._in_range(m_HWC.permute(2, 0, 1))
+
+    def stray(self) -> str | None:
+        """In words, that floating images lie outside the range they should be in."""
+        if self.x_NHWC.dtype == np.uint8:
+            return None
+        low, high = float(self.x_NHWC.min()), float(self.x_NHWC.max())
+        slack = 1e-3 * (self.range[1] - self.range[0])
+        if self.range[0] - slack <= low and high <= self.range[1] + slack:
+            return None
+        return (
+            f"the images hold values from {low:.4g} to {high:.4g}, outside the network's range of {self.range[0]:g} "
+            f"to {self.range[1]:g}; floating images are used as they are, only uint8 is scaled"
+        )
+
+    def _in_range(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.to(torch.float32)
+        if self.x_NHWC.dtype != np.uint8:
+            return x
+        low, high = self.range
+        # Divided first, so that 255 is exactly the upper end.
+        return x.div_(255).mul_(high - low).add_(low)
+
+
+def load_images(path: Path, split: str, range: tuple[float, float]) -> Images | None:
+    """The images of a split, or None where the dataset has no such split."""
+    with np.load(path, allow_pickle=False) as arrays:
+        key = next((key for key in KEYS[split] if key in arrays), None)
+        if key is None:
+            return None
+        x = arrays[key]
+    if x.ndim == 3:
+        x = x[..., None]
+    if x.ndim != 4:
+        raise DatasetUnfit(f"{key} has {x.ndim} axes; images are (N, H, W) or (N, H, W, C)")
+    if x.dtype != np.uint8:
+        if not np.issubdtype(x.dtype, np.floating):
+            raise DatasetUnfit(f"{key} is of type {x.dtype}; images are uint8 or floating")
+        with np.errstate(over="ignore"):
+            x = x.astype(np.float32, copy=False)
+        # A minimum hands on NaN, so the two ends tell of everything between them.
+        if x.size and not np.isfinite([x.min(), x.max()]).all():
+            raise DatasetUnfit(f"{key} holds values that are not finite in float32")
+    return Images(np.ascontiguousarray(x), range)
+
+
+def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
+    """0 .. count-1 in an order fixed by (seed, stream): stream 0 splits, stream e orders epoch e."""
+    return np.random.Generator(np.random.Philox(key=[seed, stream])).permutation(count)
+
+
+def hold_out(count: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to learn from and rows kept back, at least one on each side."""
+    if count < 2:
+        raise DatasetUnfit(
+            f"the dataset has {count} training image{'' if count == 1 else 's'}; at least 2 are needed, one to learn "
+            "from and one to hold out"
+        )
+    kept_back = min(max(1, round(share * count)), count - 1)
+    rows = shuffled(count, seed, 0)
+    return rows[:-kept_back], rows[-kept_back:]

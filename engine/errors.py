@@ -1,0 +1,54 @@
+"""Why a job could not be done, in words that a user can act on.
+
+EngineError
+├── DatasetUnfit    these images cannot be used for what was asked
+├── Collapsed       the network learnt no more than one constant image
+├── Diverged        numbers left the finite range: a loss, or cards under iteration
+├── Stopped         the caller said so
+├── OutOfMemory     the work does not fit the machine
+└── DiskFull        no room for what was made
+"""
+
+from collections.abc import Iterable
+
+from engine.work import Product
+
+
+class EngineError(Exception):
+    type = "engine-error"
+    title = "The work failed"
+
+    def __init__(self, detail: str, products: Iterable[Product] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.products = list(products)  # made before it failed, whole and readable
+
+
+class DatasetUnfit(EngineError):
+    type = "dataset-unfit"
+    title = "The dataset cannot be used for this"
+
+
+class Collapsed(EngineError):
+    type = "training-collapsed"
+    title = "The training collapsed"
+
+
+class Diverged(EngineError):
+    type = "diverged"
+    title = "The numbers left the finite range"
+
+
+class Stopped(EngineError):
+    type = "stopped"
+    title = "Stopped before the end"
+
+
+class OutOfMemory(EngineError):
+    type = "out-of-memory"
+    title = "The work does not fit into memory"
+
+
+class DiskFull(EngineError):
+    type = "disk-full"
+    title = "The disk is full"

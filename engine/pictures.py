@@ -1,0 +1,78 @@
+"""Pictures for people: sheets of small images, enlarged without smoothing so that every pixel is seen."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from engine.data import Images
+from engine.files import write_whole
+from engine.work import Product
+
+COLUMNS = 8
+SHEET_CARDS = 64
+SMALLEST, LARGEST = 64, 256  # pixels along a tile's shorter and longer side
+GAP = 2
+GROUND = 255
+
+RECONSTRUCTIONS = Product("reconstructions.png", "image/png")
+RECONSTRUCTED = 10  # images in that picture
+
+
+def to_pixels(x_NHWC: np.ndarray, range: tuple[float, float]) -> np.ndarray:
+    """uint8, with one channel or three: of other counts the first channel is shown."""
+    if x_NHWC.shape[-1] not in (1, 3):
+        x_NHWC = x_NHWC[..., :1]
+    return quantize(x_NHWC, range)
+
+
+def quantize(x: np.ndarray, range: tuple[float, float]) -> np.ndarray:
+    """Values of a range as bytes: round((x - low) / (high - low) * 255), clipped."""
+    low, high = range
+    return np.rint(np.clip((x - low) / (high - low), 0, 1) * 255).astype(np.uint8)
+
+
+def sheet(pixels_NHWC: np.ndarray) -> bytes:
+    """A PNG of up to 64 images, eight to a row."""
+    shown = pixels_NHWC[:SHEET_CARDS]
+    return _png([shown[first : first + COLUMNS] for first in range(0, len(shown), COLUMNS)])
+
+
+@torch.inference_mode()
+def save_reconstructions(
+    out: Path, network: torch.nn.Module, images: Images, rows: np.ndarray, device: torch.device
+) -> Product:
+    """Two rows: ten of these images, and below each what the network makes of it."""
+    x_BCHW = images.batch(rows[:RECONSTRUCTED], device)
+    lines = [t.permute(0, 2, 3, 1).cpu().numpy() for t in (x_BCHW, network(x_BCHW))]
+    write_whole(out / RECONSTRUCTIONS.name, _png([to_pixels(line, images.range) for line in lines]))
+    return RECONSTRUCTIONS
+
+
+def _png(rows: list[np.ndarray]) -> bytes:
+    tiles = [[_tile(pixels_HWC) for pixels_HWC in row] for row in rows]
+    width, height = tiles[0][0].size
+    columns = len(tiles[0])
+    ground = (GROUND,) * 3 if tiles[0][0].mode == "RGB" else GROUND
+    picture = Image.new(
+        tiles[0][0].mode,
+        (columns * (width + GAP) + GAP, len(rows) * (height + GAP) + GAP),
+        ground,
+    )
+    for row, line in enumerate(tiles):
+        for column, tile in enumerate(line):
+            picture.paste(tile, (GAP + column * (width + GAP), GAP + row * (height + GAP)))
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _tile(pixels_HWC: np.ndarray) -> Image.Image:
+    height, width, channels = pixels_HWC.shape
+    image = Image.fromarray(pixels_HWC if channels == 3 else pixels_HWC[..., 0])
+    if max(height, width) > LARGEST:
+        return image.reduce(-(-max(height, width) // LARGEST))
+    times = -(-SMALLEST // min(height, width))
+    return image.resize((width * times, height * times), Image.Resampling.NEAREST)

@@ -1,0 +1,98 @@
+"""A training that can be put down at any step and taken up again, to the same bits.
+
+A resume point is one safetensors file: the weights, Adam's two moments and step counts, the best weights so far, the
+state of the random generator and the running sum of the loss are its tensors; the rest is JSON in its metadata.
+Everything a later step depends on is in it, and nothing is rounded on the way: tensors go as they are, and Python
+writes a float with as many digits as bring the same float back. The order of the data needs no state, because it is a
+function of (seed, epoch).
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+
+from engine.files import safetensors_bytes, write_whole
+from engine.models.blk import BlkAutoencoder
+from flashcards.contract.specs import TrainSpec
+
+KEPT = 2  # the newest may still be on its way to the store when the worker dies
+METADATA = "flashcards.resume"
+
+
+@dataclass
+class Standing:
+    """Where a training stands, in plain numbers."""
+
+    epoch: int = 1  # the one under way
+    batch: int = 0  # batches of this epoch that were learnt
+    step: int = 0  # batches in all
+    best_epoch: int = 0  # 0: none is finished yet
+    best_train_mae: float = 0.0
+    best_validation_mae: float = 0.0
+    seconds: float = 0.0  # over all attempts
+
+
+@dataclass
+class Training:
+    network: BlkAutoencoder
+    optimizer: torch.optim.Adam
+    generator: torch.Generator  # every random number of the training comes from here, on the CPU
+    loss_sum: torch.Tensor  # float64, over the images of this epoch; stays on the device
+    now: Standing = field(default_factory=Standing)
+    best: dict[str, torch.Tensor] = field(default_factory=dict)  # empty until an epoch is finished
+
+    @classmethod
+    def begin(cls, spec: TrainSpec, channels: int, device: torch.device) -> "Training":
+        generator = torch.Generator().manual_seed(spec.seed)
+        network = BlkAutoencoder(spec.architecture, channels, generator).to(device)
+        # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.
+        optimizer = torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
+        return cls(network, optimizer, generator, torch.zeros((), dtype=torch.float64, device=device))
+
+    def keep_best(self, train_mae: float, validation_mae: float) -> None:
+        self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+        self.now.best_epoch = self.now.epoch
+        self.now.best_train_mae = train_mae
+        self.now.best_validation_mae = validation_mae
+
+    def next_epoch(self) -> None:
+        self.now.epoch += 1
+        self.now.batch = 0
+        self.loss_sum.zero_()
+
+    def write(self, folder: Path, build: str) -> Path:
+        tensors = {f"model.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        for name, parameter in self.network.named_parameters():
+            tensors |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
+        tensors |= {"generator": self.generator.get_state(), "loss_sum": self.loss_sum}
+
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{self.now.step:08d}.safetensors"
+        write_whole(path, safetensors_bytes(tensors, {METADATA: json.dumps(asdict(self.now) | {"build": build})}))
+        for old in sorted(folder.glob("*.safetensors"))[:-KEPT]:
+            old.unlink()
+        return path
+
+    def take_up(self, path: Path) -> str:
+        """Go back to where a resume point was written; returns the build that wrote it."""
+        device = self.loss_sum.device
+        with safe_open(path, "pt", device=str(device)) as file:
+            told = json.loads(file.metadata()[METADATA])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+
+        def under(prefix: str) -> dict[str, torch.Tensor]:
+            return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+        self.network.load_state_dict(under("model."))
+        self.best = under("best.")
+        for name, parameter in self.network.named_parameters():
+            keys = ("step", "exp_avg", "exp_avg_sq")
+            self.optimizer.state[parameter] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
+        self.generator.set_state(tensors["generator"].cpu())
+        self.loss_sum.copy_(tensors["loss_sum"])
+        self.now = Standing(**{part.name: told[part.name] for part in fields(Standing)})
+        return told["build"]

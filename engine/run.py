@@ -1,0 +1,40 @@
+"""One piece of work, from spec to outcome. Every failure that has a remedy leaves here as an EngineError."""
+
+import errno
+from collections.abc import Callable
+
+import torch
+
+from engine.capture import capture
+from engine.device import prepare
+from engine.errors import DiskFull, OutOfMemory
+from engine.evaluate import evaluate
+from engine.train import train
+from engine.work import Outcome, Report, Work
+
+KINDS = {"train": train, "capture": capture, "evaluate": evaluate}
+
+
+def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
+    prepare(work.device, work.threads)
+    try:
+        return KINDS[work.spec.kind](work, report, stop)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise DiskFull(
+            "the worker's disk has no room left for what this job makes; free some space or ask for fewer cards, "
+            "then retry"
+        ) from error
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"the images and the network do not fit into the memory of {work.device}; take a smaller batch_size or "
+            "a smaller architecture"
+        ) from error
+
+
+def _out_of_memory(error: Exception) -> bool:
+    # The CPU allocator raises a bare RuntimeError: its message is the only sign.
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)

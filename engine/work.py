@@ -1,0 +1,63 @@
+"""What the engine is handed, what it tells while it works, and what it hands back."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.image import ImageShape
+from flashcards.contract.resources import Progress
+from flashcards.contract.results import CaptureResult, EvaluateResult, TrainResult
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, TrainSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInput:
+    path: Path
+    digest: str
+    architecture: Architecture
+    input: ImageShape
+    range: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInput:
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    spec: TrainSpec | CaptureSpec | EvaluateSpec
+    out: Path  # an empty folder, the only place to write
+    model: ModelInput | None = None
+    dataset: DatasetInput | None = None
+    resume: Path | None = None  # a resume point that an earlier attempt at the same job left
+    resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
+    device: str = "cpu"
+    threads: int = 1
+
+
+class Report(Protocol):
+    def progress(self, progress: Progress) -> None:
+        """Called at every step; the caller decides how many are worth passing on."""
+
+    def metric(self, step: int, values: dict[str, float]) -> None: ...
+
+    def resume_point(self, path: Path, step: int) -> None:
+        """The file is complete and on the disk."""
+
+    def note(self, text: str) -> None:
+        """Something a user should know, and that is no failure."""
+
+
+@dataclass(frozen=True)
+class Product:
+    name: str  # of a file in `Work.out`
+    media_type: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    result: TrainResult | CaptureResult | EvaluateResult
+    products: list[Product]

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import typer
+from rich.filesize import decimal
+
+from flashcards.cli.options import AsJson, Id, Ids, Limit, Target, connect
+from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
+from flashcards.contract.resources import Flashcards
+
+app = typer.Typer(no_args_is_help=True)
+COLUMNS = ("id", "name", "count", "r", "source", "shape", "created")
+
+
+@app.command()
+def ls(ctx: typer.Context, limit: Limit = 50, as_json: AsJson = False) -> None:
+    """List sets of flashcards."""
+    with connect(ctx) as client:
+        print_list(client.flashcards.each(), limit, COLUMNS, _row, as_json)
+
+
+@app.command()
+def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
+    """Show a set and its recipe."""
+    with connect(ctx) as client:
+        print_item(client.flashcards.get(id), _facts, as_json)
+
+
+@app.command()
+def pull(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download all cards as one npy file, N x H x W x C."""
+    with connect(ctx) as client:
+        print_path(client.flashcards.download(id, to), as_json)
+
+
+@app.command()
+def sheet(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download the contact sheet, a PNG."""
+    with connect(ctx) as client:
+        print_path(client.flashcards.sheet(id, to), as_json)
+
+
+@app.command()
+def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
+    """Delete sets of flashcards."""
+    with connect(ctx) as client:
+        for id in ids:
+            client.flashcards.delete(id)
+    print_deleted(ids, as_json)
+
+
+def _row(cards: Flashcards) -> tuple[object, ...]:
+    recipe = cards.recipe
+    count, created = f"{recipe.count:,}", moment(cards.created_at)
+    return cards.id, cards.name or "", count, recipe.r, recipe.source, str(recipe.input), created
+
+
+def _facts(cards: Flashcards) -> list[tuple[str, object]]:
+    recipe = cards.recipe
+    return [
+        *zip(COLUMNS, _row(cards), strict=True),
+        ("seed", recipe.seed),
+        ("dtype", recipe.dtype),
+        ("made with", f"{recipe.backend}, {recipe.threads} threads, {recipe.chunk} cards a pass"),
+        ("model", cards.model),
+        ("job", cards.job),
+        ("size", decimal(cards.size)),
+        ("digest", cards.digest),
+    ]

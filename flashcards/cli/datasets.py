@@ -1,0 +1,70 @@
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from flashcards.cli.bars import upload_bar
+from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, connect
+from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
+from flashcards.contract.resources import Dataset
+
+app = typer.Typer(no_args_is_help=True)
+COLUMNS = ("id", "name", "images", "shape", "size", "created")
+
+
+@app.command()
+def push(
+    ctx: typer.Context,
+    file: ExistingFile,
+    name: Annotated[str | None, typer.Option(show_default="the file's name")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload an npz with x, or with x_train and x_test; labels (y...) may come along."""
+    with connect(ctx) as client, upload_bar(file.name, quiet=as_json) as progress:
+        dataset = client.datasets.push(file, name, progress)
+    print_item(dataset, _facts, as_json)
+
+
+@app.command()
+def ls(ctx: typer.Context, limit: Limit = 50, as_json: AsJson = False) -> None:
+    """List datasets."""
+    with connect(ctx) as client:
+        print_list(client.datasets.each(), limit, COLUMNS, _row, as_json)
+
+
+@app.command()
+def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
+    """Show a dataset."""
+    with connect(ctx) as client:
+        print_item(client.datasets.get(id), _facts, as_json)
+
+
+@app.command()
+def pull(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download the file as it was uploaded."""
+    with connect(ctx) as client:
+        print_path(client.datasets.download(id, to), as_json)
+
+
+@app.command()
+def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
+    """Delete datasets."""
+    with connect(ctx) as client:
+        for id in ids:
+            client.datasets.delete(id)
+    print_deleted(ids, as_json)
+
+
+def _row(dataset: Dataset) -> tuple[object, ...]:
+    images = ", ".join(f"{split.count:,} {name}" for name, split in dataset.splits.items())
+    shape = next(str(split.shape) for split in dataset.splits.values())
+    return dataset.id, dataset.name, images, shape, decimal(dataset.size), moment(dataset.created_at)
+
+
+def _facts(dataset: Dataset) -> list[tuple[str, object]]:
+    facts = list[tuple[str, object]](zip(COLUMNS, _row(dataset), strict=True))
+    for name, split in dataset.splits.items():
+        labels = f", {split.classes} classes" if split.classes else ""
+        facts.append((name, f"{split.count:,} of {split.dtype}, {split.low:g} to {split.high:g}{labels}"))
+    return [*facts, ("format", dataset.format), ("digest", dataset.digest)]

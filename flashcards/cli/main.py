@@ -1,0 +1,61 @@
+import errno
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import flashcards
+from flashcards.cli import cards, datasets, demo, jobs, models, processes, work
+from flashcards.cli.output import complain
+from flashcards.errors import FlashcardsError
+
+
+class InWords(TyperGroup):
+    """What goes wrong is said in words, with exit code 1; a traceback is for defects of ours."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FlashcardsError as error:
+            complain(error)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            complain(error)
+        raise typer.Exit(1)
+
+
+app = typer.Typer(
+    cls=InWords,
+    help="Capture what a network knows, and replay it after the data is gone.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (processes, demo, work):
+    part.add_to(app)
+app.add_typer(models.app, name="models", help="Networks: architecture and weights.")
+app.add_typer(datasets.app, name="datasets", help="Images to train and to evaluate on.")
+app.add_typer(jobs.app, name="jobs", help="Work asked for: how far it is, what came of it.")
+app.add_typer(cards.app, name="cards", help="Sets of flashcards.")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"flashcards {flashcards.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Option(envvar="FLASHCARDS_URL", show_default="http://127.0.0.1:8642", help="where the service is"),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    ctx.obj = url

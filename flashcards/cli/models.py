@@ -1,0 +1,78 @@
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from flashcards.cli.bars import upload_bar
+from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, as_architecture, connect
+from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
+from flashcards.contract.resources import Model
+
+app = typer.Typer(no_args_is_help=True)
+COLUMNS = ("id", "name", "architecture", "input", "parameters", "origin", "created")
+
+
+@app.command()
+def push(
+    ctx: typer.Context,
+    file: ExistingFile,
+    name: Annotated[str | None, typer.Option(show_default="the file's name")] = None,
+    architecture: Annotated[
+        str | None, typer.Option(show_default="from the file's metadata", help="blk_4_fil_64, or JSON")
+    ] = None,
+    input: Annotated[str | None, typer.Option(help="height x width x channels", show_default="32x32x3")] = None,
+    range: Annotated[str | None, typer.Option(help="the network's pixel values", show_default="0,1")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a safetensors file."""
+    with connect(ctx) as client, upload_bar(file.name, quiet=as_json) as progress:
+        model = client.models.push(file, name, as_architecture(architecture), input, range, progress)
+    print_item(model, _facts, as_json)
+
+
+@app.command()
+def ls(ctx: typer.Context, limit: Limit = 50, as_json: AsJson = False) -> None:
+    """List models."""
+    with connect(ctx) as client:
+        print_list(client.models.each(), limit, COLUMNS, _row, as_json)
+
+
+@app.command()
+def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
+    """Show a model."""
+    with connect(ctx) as client:
+        print_item(client.models.get(id), _facts, as_json)
+
+
+@app.command()
+def pull(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download the weights, a safetensors file."""
+    with connect(ctx) as client:
+        print_path(client.models.weights(id, to), as_json)
+
+
+@app.command()
+def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
+    """Delete models."""
+    with connect(ctx) as client:
+        for id in ids:
+            client.models.delete(id)
+    print_deleted(ids, as_json)
+
+
+def _row(model: Model) -> tuple[object, ...]:
+    shape, parameters = str(model.input), f"{model.parameters:,}"
+    return model.id, model.name, model.architecture_name, shape, parameters, model.origin, moment(model.created_at)
+
+
+def _facts(model: Model) -> list[tuple[str, object]]:
+    low, high = model.range
+    return [
+        *zip(COLUMNS, _row(model), strict=True),
+        ("range", f"{low:g} to {high:g}"),
+        ("layers", f"{model.architecture.activation}, {model.architecture.head} head"),
+        ("size", decimal(model.size)),
+        ("digest", model.digest),
+        *([("job", model.job)] if model.job else []),
+    ]

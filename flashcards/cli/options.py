@@ -1,0 +1,75 @@
+"""Options that several commands share, and what they become."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.specs import Spec
+
+if TYPE_CHECKING:
+    from flashcards.client import Client
+
+
+def _pairs(texts: list[str] | None) -> list[str]:
+    for text in texts or []:
+        if "=" not in text:
+            raise typer.BadParameter(f"{text!r} has no =; write --label key=value")
+    return texts or []
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+Limit = Annotated[int, typer.Option(min=1, help="how many to list, newest first")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="KEY=VALUE", callback=_pairs, show_default=False, help="may be given many times"),
+]
+ExistingFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)]
+Target = Annotated[Path, typer.Option("--to", help="file or folder", show_default="here, named by its id")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
+Id = Annotated[str, typer.Argument(metavar="ID", show_default=False)]
+
+
+def connect(ctx: typer.Context) -> "Client":
+    # `flashcards serve` and `--help` do without the HTTP client.
+    from flashcards.client import Client
+
+    try:
+        return Client(ctx.obj)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--url") from None
+
+
+def spec_option(spec: type[Spec], field: str, *flags: str, **more: Any) -> Any:
+    """An option for a field of a job spec, with the contract's description and default."""
+    known = spec.model_fields[field]
+    return typer.Option(*flags, help=known.description, show_default=_shown(known.default), **more)
+
+
+def _shown(default: Any) -> str | bool:
+    if default is None:
+        return False
+    if isinstance(default, Architecture):
+        return default.name
+    return ",".join(f"{end:g}" for end in default) if isinstance(default, tuple) else str(default)
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """What the user said; the rest is for the service to fill in."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def as_labels(pairs: list[str] | None) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in pairs or [])
+
+
+def as_architecture(text: str | None) -> Any:
+    """A name, or JSON that can also say activation and head."""
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise typer.BadParameter("this is not JSON", param_hint="--architecture") from None

@@ -1,0 +1,146 @@
+"""Commands that ask for work: train, capture, evaluate."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from flashcards.cli.options import AsJson, Labels, as_architecture, as_labels, connect, given, spec_option
+from flashcards.cli.output import print_json, say
+from flashcards.cli.watch import print_outcome, watch
+from flashcards.contract.recipe import CardDtype, Source
+from flashcards.contract.resources import Job
+from flashcards.contract.results import CaptureResult
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, Spec, TrainSpec
+
+DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="id of a dataset", show_default=False)]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="id of a model", show_default=False)]
+Device = Annotated[Literal["auto", "cpu", "gpu"] | None, spec_option(Spec, "device")]
+Timeout = Annotated[int | None, spec_option(Spec, "timeout_seconds", "--timeout", metavar="SECONDS")]
+Attempts = Annotated[int | None, spec_option(Spec, "max_attempts")]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="print the job's id and do not watch it")]
+
+
+def train(
+    ctx: typer.Context,
+    dataset: DatasetArgument,
+    architecture: Annotated[str | None, spec_option(TrainSpec, "architecture", metavar="NAME|JSON")] = None,
+    epochs: Annotated[int | None, spec_option(TrainSpec, "epochs")] = None,
+    batch_size: Annotated[int | None, spec_option(TrainSpec, "batch_size")] = None,
+    learning_rate: Annotated[float | None, spec_option(TrainSpec, "learning_rate")] = None,
+    validation_share: Annotated[float | None, spec_option(TrainSpec, "validation_share")] = None,
+    patience: Annotated[int | None, spec_option(TrainSpec, "patience")] = None,
+    range: Annotated[str | None, spec_option(TrainSpec, "range", metavar="LOW,HIGH")] = None,
+    seed: Annotated[int | None, spec_option(TrainSpec, "seed")] = None,
+    name: Annotated[str | None, spec_option(TrainSpec, "name")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a new autoencoder on a dataset."""
+    spec = given(
+        kind="train",
+        dataset=dataset,
+        architecture=as_architecture(architecture),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        validation_share=validation_share,
+        patience=patience,
+        range=range.split(",") if range else None,
+        seed=seed,
+        name=name,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    _do(ctx, spec, detach, as_json)
+
+
+def capture(
+    ctx: typer.Context,
+    model: ModelArgument,
+    count: Annotated[int | None, spec_option(CaptureSpec, "count")] = None,
+    r: Annotated[int | None, spec_option(CaptureSpec, "r", "--r", "-r")] = None,
+    source: Annotated[Source | None, spec_option(CaptureSpec, "source")] = None,
+    seed: Annotated[int | None, spec_option(CaptureSpec, "seed")] = None,
+    dtype: Annotated[CardDtype | None, spec_option(CaptureSpec, "dtype")] = None,
+    name: Annotated[str | None, spec_option(CaptureSpec, "name")] = None,
+    sheet: Annotated[Path | None, typer.Option(help="save the contact sheet here, a PNG", show_default=False)] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Capture what a model knows as flashcards, without any data."""
+    if sheet and detach:
+        raise typer.BadParameter("there is a contact sheet once the job has ended: leave --detach out")
+    spec = given(
+        kind="capture",
+        model=model,
+        count=count,
+        r=r,
+        source=source,
+        seed=seed,
+        dtype=dtype,
+        name=name,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    job = _do(ctx, spec, detach, as_json)
+    if sheet and job and isinstance(job.result, CaptureResult) and job.result.flashcards:
+        with connect(ctx) as client:
+            say(f"saved {client.flashcards.sheet(job.result.flashcards, sheet)}")
+
+
+def evaluate(
+    ctx: typer.Context,
+    model: ModelArgument,
+    dataset: DatasetArgument,
+    split: Annotated[Literal["auto", "train", "test"] | None, spec_option(EvaluateSpec, "split")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how well a model reconstructs the images of a dataset."""
+    spec = given(
+        kind="evaluate",
+        model=model,
+        dataset=dataset,
+        split=split,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    _do(ctx, spec, detach, as_json)
+
+
+def _do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -> Job | None:
+    """The job once it has succeeded; None if nobody waits for it."""
+    with connect(ctx) as client:
+        job = client.submit(spec)
+        if detach:
+            print_json(job) if as_json else typer.echo(job.id)
+            return None
+        if not as_json:
+            say(job.id)
+        job = watch(client, job, quiet=as_json)
+    print_outcome(job, as_json)
+    return job
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (train, capture, evaluate):
+        app.command()(command)

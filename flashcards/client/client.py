@@ -1,0 +1,78 @@
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, Unpack, overload
+
+import httpx
+from pydantic_core import to_jsonable_python
+
+from flashcards.client.datasets import Datasets
+from flashcards.client.fields import CaptureFields, EvaluateFields, TrainFields
+from flashcards.client.flashcards import FlashcardSets
+from flashcards.client.http import Http
+from flashcards.client.jobs import PATH, Jobs
+from flashcards.client.models import Models
+from flashcards.contract.resources import Job, Validated
+from flashcards.contract.specs import Spec
+from flashcards.errors import ApiError
+
+DEFAULT_URL = "http://127.0.0.1:8642"
+
+
+class Client:
+    """Speaks to one service. Closes its connections at the end of a `with` block, or with `close()`."""
+
+    def __init__(self, url: str | None = None, timeout: float = 30.0) -> None:
+        self._http = Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout)
+        self.models = Models(self._http)
+        self.datasets = Datasets(self._http)
+        self.jobs = Jobs(self._http)
+        self.flashcards = FlashcardSets(self._http)
+
+    @property
+    def url(self) -> str:
+        return self._http.url
+
+    def train(self, **fields: Unpack[TrainFields]) -> Job:
+        """Queue the training of a new autoencoder on a dataset."""
+        return self.submit({"kind": "train", **fields})
+
+    def capture(self, **fields: Unpack[CaptureFields]) -> Job:
+        """Queue the capture of flashcards from a model, without any data."""
+        return self.submit({"kind": "capture", **fields})
+
+    def evaluate(self, **fields: Unpack[EvaluateFields]) -> Job:
+        """Queue the measurement of a model on the images of a dataset."""
+        return self.submit({"kind": "evaluate", **fields})
+
+    @overload
+    def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[False] = False) -> Job: ...
+
+    @overload
+    def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[True]) -> Validated: ...
+
+    def submit(self, spec: Spec | Mapping[str, Any], validate_only: bool = False) -> Job | Validated:
+        """Queue a job, or only have it checked. The service is the one that knows what it takes."""
+        body = to_jsonable_python(spec if isinstance(spec, Spec) else dict(spec))
+        if validate_only:
+            return self._http.post(Validated, PATH, body, {"validate_only": "true"})
+        return self._http.post(Job, PATH, body)
+
+    def is_ready(self) -> bool:
+        """Are database, broker and store there, and a worker that takes jobs? Asks once."""
+        try:
+            with self._http.stream("/readyz"):
+                return True
+        except (httpx.TransportError, ApiError):
+            return False
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

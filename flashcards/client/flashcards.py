@@ -1,0 +1,61 @@
+import io
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from flashcards.client.files import target
+from flashcards.client.resource import Resource, at
+from flashcards.contract.resources import Flashcards, Page
+from flashcards.errors import UnexpectedAnswer
+
+Cards = NDArray[np.float32] | NDArray[np.uint8]
+BYTES_AT_ONCE = 16 * 1024**2
+
+
+class FlashcardSets(Resource[Flashcards]):
+    path = "/v1/flashcards"
+    item = Flashcards
+    page = Page[Flashcards]
+
+    def cards(self, id: str, offset: int = 0, limit: int = 100) -> Cards:
+        """Some of the cards: an array N x H x W x C."""
+        content = self._http.content(at(self.path, id, "cards"), {"offset": offset, "limit": limit})
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as found:
+                cards: Cards = found["x"]
+        except (ValueError, KeyError, OSError) as error:
+            raise UnexpectedAnswer(f"the service answered with something that holds no cards: {error}") from error
+        return cards
+
+    def all_cards(self, id: str) -> Iterator[Cards]:
+        """All cards, some at a time, so that a large set needs little memory."""
+        recipe = self.get(id).recipe
+        at_once = max(1, BYTES_AT_ONCE // (4 * recipe.input.pixels))
+        for offset in range(0, recipe.count, at_once):
+            yield self.cards(id, offset, min(at_once, recipe.count - offset))
+
+    def download(self, id: str, to: str | PathLike[str]) -> Path:
+        """All cards as one npy file, to the file or into the folder `to`."""
+        recipe = self.get(id).recipe
+        path = target(to, f"{id}.npy")
+        part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
+        try:
+            file = open_memmap(part, "w+", recipe.dtype, (recipe.count, *recipe.input))
+            offset = 0
+            for cards in self.all_cards(id):
+                file[offset : offset + len(cards)] = cards
+                offset += len(cards)
+            file.flush()
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def sheet(self, id: str, to: str | PathLike[str]) -> Path:
+        """The contact sheet, a PNG, to the file or into the folder `to`."""
+        return self._http.download(at(self.path, id, "sheet.png"), to, f"{id}.png")

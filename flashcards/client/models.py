@@ -1,0 +1,48 @@
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from flashcards.client.files import Progress
+from flashcards.client.resource import Resource, at
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.image import ImageShape
+from flashcards.contract.resources import Model, Page
+
+
+class Models(Resource[Model]):
+    path = "/v1/models"
+    item = Model
+    page = Page[Model]
+
+    def push(
+        self,
+        path: str | PathLike[str],
+        name: str | None = None,
+        architecture: str | Architecture | Mapping[str, Any] | None = None,
+        input: str | Sequence[int] | None = None,
+        range: str | Sequence[float] | None = None,
+        progress: Progress | None = None,
+    ) -> Model:
+        """Upload a safetensors file. What it says of itself in its metadata need not be said again."""
+        file = Path(path)
+        params = {
+            "name": name or file.stem,
+            "architecture": _in_words(architecture),
+            "input": input if input is None or isinstance(input, str) else str(ImageShape(*input)),
+            "range": range if range is None or isinstance(range, str) else ",".join(str(end) for end in range),
+        }
+        return self._http.upload(Model, self.path, file, params, progress)
+
+    def weights(self, id: str, to: str | PathLike[str]) -> Path:
+        """The safetensors file, to the file or into the folder `to`."""
+        return self._http.download(at(self.path, id, "weights"), to, f"{id}.safetensors")
+
+
+def _in_words(architecture: str | Architecture | Mapping[str, Any] | None) -> str | None:
+    if isinstance(architecture, Architecture):
+        return architecture.model_dump_json()
+    if isinstance(architecture, Mapping):
+        return json.dumps(dict(architecture))
+    return architecture

@@ -1,0 +1,82 @@
+"""Everything that goes wrong on the user's side.
+
+FlashcardsError
+├── ConnectionFailed     nobody answers at the address
+├── UnexpectedAnswer     somebody answers, but not as this client knows it
+├── TimedOut             the job has not ended in the time given
+├── CannotStart          the service could not be started
+└── ApiError             the service refuses and says why: `problem`, `status`
+    ├── Forbidden        403
+    ├── NotFound         404
+    ├── Conflict         409
+    ├── TooLarge         413
+    ├── Invalid          422, `problem.errors` names the fields
+    └── ServiceFault     5xx
+"""
+
+from flashcards.contract.resources import Problem
+
+
+class FlashcardsError(Exception):
+    """The root: one `except` for all of them."""
+
+
+class ConnectionFailed(FlashcardsError):
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"no answer from {url} ({reason}). Is the service running? `flashcards serve` starts it; "
+            "FLASHCARDS_URL or --url names another address."
+        )
+        self.url = url
+
+
+class UnexpectedAnswer(FlashcardsError):
+    pass
+
+
+class TimedOut(FlashcardsError, TimeoutError):
+    pass
+
+
+class CannotStart(FlashcardsError):
+    pass
+
+
+class ApiError(FlashcardsError):
+    def __init__(self, problem: Problem, status: int, retry_after: float | None = None) -> None:
+        super().__init__(f"{problem.title}: {problem.detail}")
+        self.problem = problem
+        self.status = status
+        self.retry_after = retry_after
+
+
+class Forbidden(ApiError):
+    pass
+
+
+class NotFound(ApiError):
+    pass
+
+
+class Conflict(ApiError):
+    pass
+
+
+class TooLarge(ApiError):
+    pass
+
+
+class Invalid(ApiError):
+    pass
+
+
+class ServiceFault(ApiError):
+    pass
+
+
+BY_STATUS: dict[int, type[ApiError]] = {403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 422: Invalid}
+
+
+def api_error(problem: Problem, status: int, retry_after: float | None = None) -> ApiError:
+    kind = BY_STATUS.get(status, ServiceFault if status >= 500 else ApiError)
+    return kind(problem, status, retry_after)

@@ -1,0 +1,130 @@
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine.models.blk import BlkAutoencoder
+from engine.weights import save_weights
+from engine.work import DatasetInput, ModelInput, Work
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.image import ImageShape
+from flashcards.contract.resources import Progress
+from flashcards.contract.specs import job_spec
+
+NOBODY = "0" * 32
+
+
+@dataclass
+class Recorder:
+    """A Report that remembers."""
+
+    told: list[Progress] = field(default_factory=list)
+    metrics: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    points: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def progress(self, progress: Progress) -> None:
+        self.told.append(progress)
+
+    def metric(self, step: int, values: dict[str, float]) -> None:
+        self.metrics.append((step, values))
+
+    def resume_point(self, path: Path, step: int) -> None:
+        assert path.exists()
+        assert path.name == f"{step:08d}.safetensors"
+        self.points.append(path)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def report():
+    return Recorder()
+
+
+@pytest.fixture
+def new_report():
+    return Recorder
+
+
+@pytest.fixture
+def never():
+    return lambda: False
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A new empty folder at every call, as each attempt at a job gets one."""
+    made = iter(range(1000))
+
+    def new() -> Path:
+        path = tmp_path / f"out{next(made)}"
+        path.mkdir()
+        return path
+
+    return new
+
+
+@pytest.fixture
+def as_dataset(tmp_path):
+    def write(**arrays: np.ndarray) -> DatasetInput:
+        path = tmp_path / f"dataset{len(list(tmp_path.glob('*.npz')))}.npz"
+        np.savez(path, **arrays)
+        return DatasetInput(path=path, digest="d")
+
+    return write
+
+
+@pytest.fixture
+def few_digits(digits, as_dataset):
+    """45 to learn from and 5 held out: five batches of ten, the last one of five."""
+    return as_dataset(x=digits["x_train"][:50])
+
+
+@pytest.fixture
+def train_work(folder, few_digits):
+    def make(dataset=few_digits, resume=None, resume_seconds=1e9, threads=1, **fields) -> Work:
+        asked = {"architecture": "blk_1_fil_8", "epochs": 4, "batch_size": 10, "learning_rate": 0.01} | fields
+        spec = job_spec.validate_python({"kind": "train", "dataset": f"dataset_{NOBODY}"} | asked)
+        return Work(
+            spec=spec, out=folder(), dataset=dataset, resume=resume, resume_seconds=resume_seconds, threads=threads
+        )
+
+    return make
+
+
+@pytest.fixture
+def new_model(tmp_path):
+    """A network nobody trained, as a file. `spoil` may change its weights first."""
+
+    def make(blocks=1, filters=4, image=(8, 8, 1), range=(0.0, 1.0), spoil=lambda network: None) -> ModelInput:
+        architecture, image = Architecture(blocks=blocks, filters=filters), ImageShape(*image)
+        network = BlkAutoencoder(architecture, image.channels, torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            spoil(network)
+        path = tmp_path / f"model{len(list(tmp_path.glob('*.safetensors')))}.safetensors"
+        save_weights(path, network.state_dict(), architecture, image, range)
+        return ModelInput(path=path, digest="m", architecture=architecture, input=image, range=range)
+
+    return make
+
+
+@pytest.fixture
+def capture_work(folder, new_model):
+    def make(model=None, **fields) -> Work:
+        asked = {"kind": "capture", "model": f"model_{NOBODY}", "count": 70, "r": 3} | fields
+        return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model())
+
+    return make
+
+
+@pytest.fixture
+def evaluate_work(folder, new_model):
+    def make(dataset, model=None, **fields) -> Work:
+        asked = {"kind": "evaluate", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}"} | fields
+        return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model(), dataset=dataset)
+
+    return make

@@ -1,0 +1,149 @@
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from engine.errors import Diverged, Stopped
+from engine.run import run
+from engine.sources.maze import mazes
+from engine.weights import load_network
+from flashcards.contract.image import ImageShape
+
+
+def cards_of(work) -> np.ndarray:
+    return np.load(work.out / "cards.npy", allow_pickle=False)
+
+
+def test_a_card_is_a_maze_passed_r_times_through_the_network(capture_work, report, never):
+    work = capture_work(count=3, r=4, seed=5)
+    result = run(work, report, never).result
+    x = torch.from_numpy(mazes(5, 0, 64, ImageShape(8, 8, 1), (0.0, 1.0))).permute(0, 3, 1, 2)
+    network = load_network(work.model, torch.device("cpu"))
+    gamma1, gamma2, mean = [], [], []
+    with torch.inference_mode():
+        for _ in range(4):
+            y = network(x)
+            step = (y - x).abs().mean((1, 2, 3))[:3]
+            gamma1.append(step.min().item())
+            gamma2.append(step.max().item())
+            mean.append(step.mean().item())
+            x = y
+    assert np.array_equal(cards_of(work), x[:3].permute(0, 2, 3, 1).numpy())
+    assert result.gamma1 == pytest.approx(gamma1)
+    assert result.gamma2 == pytest.approx(gamma2)
+    assert result.mean_step == pytest.approx(mean)
+
+
+def test_the_same_recipe_gives_the_same_file(capture_work, new_report, never):
+    one, other = capture_work(), capture_work()
+    run(one, new_report(), never)
+    run(other, new_report(), never)
+    digests = {hashlib.sha256((work.out / "cards.npy").read_bytes()).hexdigest() for work in (one, other)}
+    assert len(digests) == 1
+
+
+def test_a_card_is_the_same_in_a_set_of_any_size(capture_work, new_report, never):
+    made = {}
+    for count in (1, 63, 64, 65, 150):
+        work = capture_work(count=count)
+        run(work, new_report(), never)
+        made[count] = cards_of(work)
+        assert made[count].shape == (count, 8, 8, 1)
+    assert all(np.array_equal(cards, made[150][:count]) for count, cards in made.items())
+
+
+def test_the_recipe_tells_all_and_auto_is_resolved(capture_work, report, never):
+    outcome = run(capture_work(seed=9, dtype="uint8"), report, never)
+    recipe = outcome.result.recipe
+    assert (recipe.source, recipe.seed, recipe.r, recipe.count, recipe.dtype) == ("maze", 9, 3, 70, "uint8")
+    assert (recipe.model_digest, recipe.chunk, recipe.threads, recipe.maze_version) == ("m", 64, 1, 1)
+    assert recipe.backend == f"torch-{torch.__version__}-cpu"
+    assert [product.name for product in outcome.products] == ["cards.npy", "sheet.png", "source.png"]
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-1.0, 1.0)])
+def test_bytes_are_the_rounded_and_clipped_floats(capture_work, new_model, new_report, never, ends):
+    model = new_model(range=ends, image=(8, 8, 3))
+    floats, bytes_ = capture_work(model=model), capture_work(model=model, dtype="uint8")
+    run(floats, new_report(), never)
+    run(bytes_, new_report(), never)
+    low, high = ends
+    wanted = np.clip(np.round((cards_of(floats).astype(np.float64) - low) / (high - low) * 255), 0, 255)
+    assert cards_of(bytes_).dtype == np.uint8
+    assert np.abs(cards_of(bytes_) - wanted).max() <= 1
+    assert (cards_of(bytes_) == wanted).mean() > 0.999
+
+
+def test_life_is_seen_after_the_first_pass(capture_work, report, never):
+    run(capture_work(count=130, r=3), report, never)
+    first, *chunks = report.told
+    assert (first.step, first.steps, first.unit) == (0, 130, "cards")
+    assert first.fraction == pytest.approx(1 / 9)
+    assert first.eta_seconds > 0
+    assert [told.step for told in chunks] == [64, 128, 130]
+    assert chunks[-1].fraction == 1
+    assert chunks[0].rate > 0
+
+
+def test_a_stopped_capture_leaves_what_it_made(capture_work, new_report, never):
+    whole, work, asked = capture_work(count=500), capture_work(count=500), iter(range(10**6))
+    with pytest.raises(Stopped, match="128 of 500") as stopped:
+        run(work, new_report(), lambda: next(asked) >= 7)  # asked before each of three passes a chunk
+    run(whole, new_report(), never)
+    assert [product.name for product in stopped.value.products] == ["cards.npy", "sheet.png", "source.png"]
+    assert np.array_equal(cards_of(work), cards_of(whole)[:128])
+    assert (work.out / "sheet.png").read_bytes() == (whole.out / "sheet.png").read_bytes()
+
+
+def test_stopped_before_the_first_card_it_leaves_nothing_to_keep(capture_work, report):
+    with pytest.raises(Stopped, match="0 of 70") as stopped:
+        run(capture_work(), report, lambda: True)
+    assert stopped.value.products == []
+
+
+def test_sheets_show_the_cards_and_the_mazes_they_were(capture_work, new_model, report, never):
+    work = capture_work(model=new_model(image=(32, 32, 3)), count=70)
+    run(work, report, never)
+    for name in ("sheet.png", "source.png"):
+        with Image.open(work.out / name) as picture:
+            assert (picture.size, picture.mode) == ((8 * 66 + 2, 8 * 66 + 2), "RGB")
+            pixels = np.asarray(picture)
+    maze = np.rint(mazes(0, 0, 1, ImageShape(32, 32, 3), (0.0, 1.0))[0] * 255).astype(np.uint8)
+    assert np.array_equal(pixels[2:66:2, 2:66:2], maze)
+
+
+def test_a_network_that_drives_patterns_away_is_told_by_its_pass(capture_work, new_model, report, never):
+    def spoil(network):
+        # tanh keeps hidden layers small; the head alone decides: y = 3e38 * tanh(..) overflows at the second step.
+        network.decoder.head.weight.fill_(3e38)
+
+    with pytest.raises(Diverged, match=r"card \d+ left the finite numbers at pass \d of 3"):
+        run(capture_work(model=new_model(spoil=spoil)), report, never)
+
+
+def test_weights_that_are_not_finite_are_told_at_the_first_pass(capture_work, new_model, report, never):
+    def spoil(network):
+        network.encoder.stem.bias.fill_(float("nan"))
+
+    with pytest.raises(Diverged, match=r"card 0 left the finite numbers at pass 1 of 3; .* weights"):
+        run(capture_work(model=new_model(spoil=spoil)), report, never)
+
+
+def test_memory_does_not_grow_with_the_count(capture_work, new_model, new_report, never):
+    """30 chunks of 32 x 32 x 3 floats are 23 MB of cards; what the process holds must not follow them."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    class Weighing(new_report):
+        def progress(self, progress):
+            weights.append(resident())
+
+    weights: list[int] = []
+    work = capture_work(model=new_model(filters=2, image=(32, 32, 3)), count=30 * 64, r=1)
+    run(work, Weighing(), never)
+    assert (work.out / "cards.npy").stat().st_size > 23e6
+    assert weights[-1] - weights[5] < 6e6

@@ -1,0 +1,195 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import numpy as np
+import pytest
+from service_process import free_port
+from typer.testing import CliRunner
+
+import flashcards
+from flashcards.cli import app
+
+COMMAND = Path(sys.executable).with_name("flashcards")
+NO_MODEL = "model_" + "0" * 32
+
+
+@pytest.fixture
+def run(service):
+    def run(*words, exit_code: int = 0):
+        done = CliRunner().invoke(app, [str(word) for word in words], env={"FLASHCARDS_URL": service.url})
+        assert done.exit_code == exit_code, done.output
+        assert "Traceback" not in done.output
+        return done
+
+    return run
+
+
+@pytest.fixture
+def start(service):
+    """The command as a process of its own."""
+
+    def start(*words):
+        environment = {**os.environ, "FLASHCARDS_URL": service.url}
+        arguments = [COMMAND, *(str(word) for word in words)]
+        return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+def test_version(run):
+    assert run("--version").stdout == f"flashcards {flashcards.__version__}\n"
+
+
+def test_models_from_push_to_rm(run, client, trained, tmp_path):
+    pulled = run("models", "pull", trained.result.model, "--to", tmp_path).stdout.strip()
+    assert Path(pulled).parent == tmp_path
+    pushed = json.loads(run("models", "push", pulled, "--name", "[red]again", "--json").stdout)
+    assert pushed["architecture_name"] == "blk_1_fil_8"
+    assert pushed["id"] in [model["id"] for model in json.loads(run("models", "ls", "--json").stdout)]
+    shown = run("models", "show", pushed["id"]).stdout
+    assert "[red]again" in shown
+    assert pushed["digest"] in shown
+    run("models", "rm", pushed["id"])
+    assert pushed["id"] not in run("models", "ls").stdout
+
+
+def test_datasets_from_push_to_rm(run, digits_npz, tmp_path):
+    file = tmp_path / "some digits.npz"
+    file.write_bytes(digits_npz)
+    pushed = run("datasets", "push", file)
+    assert "1,000 train, 200 test" in pushed.stdout
+    listed = json.loads(run("datasets", "ls", "--limit", 1, "--json").stdout)
+    assert [dataset["name"] for dataset in listed] == ["some digits"]
+    id = listed[0]["id"]
+    assert "10 classes" in run("datasets", "show", id).stdout
+    assert json.loads(run("datasets", "rm", id, "--json").stdout) == {"deleted": [id]}
+    assert "there is no dataset" in run("datasets", "show", id, exit_code=1).stderr
+
+
+def test_a_training_is_told_as_model_errors_and_speed(run, trained):
+    told = run("jobs", "watch", trained.id).stdout
+    assert trained.result.model in told
+    assert f"{trained.result.validation_mae:.4f}   (a constant image: {trained.result.constant_mae:.4f})" in told
+    assert "images/s" in told
+    assert "model.safetensors" in run("jobs", "show", trained.id).stdout
+    assert run("jobs", "logs", trained.id, "--json").stdout.startswith("{")
+
+
+def test_evaluate(run, trained, digits_id):
+    told = run("evaluate", trained.result.model, digits_id, "--split", "test").stdout
+    assert [word for word in ("MAE", "PSNR", "SSIM") if word not in told] == []
+
+
+def test_cards_from_capture_to_rm(run, trained, tmp_path):
+    sheet = tmp_path / "sheet.png"
+    told = run("capture", trained.result.model, "--count", 20, "-r", 4, "--dtype", "uint8", "--sheet", sheet).stdout
+    id = next(word for word in told.split() if word.startswith("flashcards_"))
+    assert "gamma2" in told
+    assert f"flashcards cards sheet {id}" in told
+    assert sheet.read_bytes().startswith(b"\x89PNG")
+
+    assert id in run("cards", "ls").stdout
+    assert json.loads(run("cards", "show", id, "--json").stdout)["recipe"]["count"] == 20
+    path = run("cards", "pull", id, "--to", tmp_path / "cards.npy").stdout.strip()
+    assert np.load(path).shape == (20, 8, 8, 1)
+    run("cards", "sheet", id, "--to", tmp_path)
+    assert (tmp_path / f"{id}.png").read_bytes() == sheet.read_bytes()
+    run("cards", "rm", id)
+    run("cards", "show", id, exit_code=1)
+
+
+def test_a_detached_job_is_only_an_id(run, trained, busy):
+    label = f"test={uuid4().hex}"
+    id = run("capture", trained.result.model, "--label", label, "--detach").stdout.strip()
+    assert [job["id"] for job in json.loads(run("jobs", "ls", "--label", label, "--json").stdout)] == [id]
+    assert "1 in queue cpu" in run("jobs", "show", id).stdout
+    assert run("jobs", "cancel", id).stdout == "cancelled\n"
+    assert run("jobs", "retry", id).stdout == "queued\n"
+    assert "cancel it" in run("jobs", "rm", id, exit_code=1).stderr
+    assert json.loads(run("jobs", "cancel", id, "--json").stdout)["state"] == "cancelled"
+    assert "cancelled" in run("jobs", "watch", id, exit_code=1).stderr
+    run("jobs", "rm", id)
+    run("jobs", "show", id, exit_code=1)
+
+
+def test_a_job_that_fails_is_exit_code_1_and_says_why(run, digits_id):
+    failed = run("train", digits_id, "--architecture", "blk_1_fil_4", "--epochs", 1, "--learning-rate", 10, exit_code=1)
+    assert "failed" in failed.stderr
+    assert "learning_rate" in failed.stderr
+
+
+def test_ctrl_c_ends_the_watching_and_not_the_job(start, run, client, digits_id):
+    label = {"test": uuid4().hex}
+    options = ("--architecture", "blk_1_fil_8", "--epochs", 100_000, "--label", f"test={label['test']}")
+    watching = start("train", digits_id, *options)
+    while not any(job.progress.step for job in client.jobs.each(state="running", label=label)):
+        time.sleep(0.05)
+    watching.send_signal(signal.SIGINT)
+    _, errors = watching.communicate(timeout=10)
+    (job,) = client.jobs.each(label=label)
+    assert job.state == "running"
+    assert watching.returncode == 130
+    assert f"flashcards jobs watch {job.id}" in errors
+    assert "Traceback" not in errors
+    assert run("jobs", "cancel", job.id).stdout == "cancel requested\n"
+    assert client.jobs.wait(job.id, timeout=30).state == "cancelled"
+
+
+def test_a_refusal_is_told_in_words(run, digits_id):
+    refused = run("train", digits_id, "--epochs", 0, "--batch-size", 0, exit_code=1)
+    assert refused.stdout == ""
+    assert "The request does not make sense" in refused.stderr
+    assert "body.train.epochs: " in refused.stderr
+    assert "body.train.batch_size: " in refused.stderr
+    assert refused.stderr.count("greater than or equal to 1") == 2
+    assert NO_MODEL in run("capture", NO_MODEL, exit_code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("models", "push", "nowhere.safetensors"),
+        ("train",),
+        ("capture", NO_MODEL, "--dtype", "int7"),
+        ("capture", NO_MODEL, "--detach", "--sheet", "sheet.png"),
+        ("jobs", "ls", "--label", "no equals sign"),
+        ("--url", "localhost:8642", "jobs", "ls"),
+    ],
+)
+def test_misuse_is_exit_code_2(run, words):
+    run(*words, exit_code=2)
+
+
+def test_a_full_or_missing_folder_is_told_in_words(run, trained, tmp_path):
+    told = run("models", "pull", trained.result.model, "--to", tmp_path / "no such folder" / "file", exit_code=1)
+    assert "no such folder" in told.stderr
+
+
+def test_serve_becomes_the_service_and_leaves_on_a_signal(start, tmp_path):
+    port = free_port()
+    serving = start("serve", "--home", tmp_path / "home", "--port", port)
+    deadline = time.monotonic() + 60
+    while not _is_ready(port):
+        assert serving.poll() is None, serving.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert (tmp_path / "home" / "flashcards.db").exists()
+    serving.send_signal(signal.SIGTERM)
+    out, _ = serving.communicate(timeout=30)
+    assert serving.returncode == 0
+    assert f"http://127.0.0.1:{port}" in out
+    assert not _is_ready(port)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
