@@ -1,11 +1,21 @@
+import sys
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 GIB = 1024**3
+
+
+def load_settings() -> "Settings":
+    """For the start of a process: a setting that makes no sense ends it in words."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = [f"FLASHCARDS_{str(entry['loc'][0]).upper()}: {entry['msg']}" for entry in error.errors()]
+        sys.exit("flashcards: " + "; ".join(wrong))
 
 
 class Settings(BaseSettings):

@@ -6,7 +6,7 @@ import uvicorn
 
 from flashcards.leash import leave_with_parent
 from ledger.logs import configure_logs
-from ledger.settings import Settings
+from ledger.settings import load_settings
 from service.app import create_app
 from service.bind import check_bind
 
@@ -21,7 +21,7 @@ class Server(uvicorn.Server):
 
 
 def main() -> None:
-    settings = Settings()
+    settings = load_settings()
     check_bind(settings)
     configure_logs(settings)
     config = uvicorn.Config(

@@ -1,3 +1,4 @@
+import socket
 import sys
 
 from ledger.settings import Settings
@@ -11,3 +12,17 @@ def check_bind(settings: Settings) -> None:
             f"flashcards: FLASHCARDS_HOST={settings.host} would open the service to the network without keys. "
             "Bind to 127.0.0.1, and put a proxy that knows its users in front of it."
         )
+
+
+def settle_port(settings: Settings) -> Settings:
+    """A port that is taken is said at once, not found by the API again and again; 0 means any free one."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            sys.exit(
+                f"flashcards: cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
+                "FLASHCARDS_PORT picks another port"
+            )
+        return settings.model_copy(update={"port": probe.getsockname()[1]})

@@ -20,8 +20,8 @@ from ledger import lifecycle, workers
 from ledger.db import Database
 from ledger.logs import configure_logs
 from ledger.migrate import migrate
-from ledger.settings import Settings
-from service.bind import check_bind
+from ledger.settings import Settings, load_settings
+from service.bind import check_bind, settle_port
 
 READY_SECONDS = 60
 STOP_SECONDS = 15
@@ -63,7 +63,7 @@ class Part:
 
 
 def main() -> None:
-    settings = Settings()
+    settings = load_settings()
     check_bind(settings)
     configure_logs(settings)
     settings.home.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def main() -> None:
             f"flashcards: another `flashcards serve` is using {settings.home}; FLASHCARDS_HOME picks another folder"
         )
     with lock:
-        serve(settings)
+        serve(settle_port(settings))
 
 
 def serve(settings: Settings) -> None:
@@ -88,6 +88,7 @@ def serve(settings: Settings) -> None:
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
+    os.environ["FLASHCARDS_PORT"] = str(settings.port)
     parts = [Part("api", "service.api"), Part("worker", "worker")]
     threading.Thread(target=greet, args=(settings, stopping), daemon=True).start()
     try:
@@ -121,7 +122,8 @@ def bury(db: Database, worker_id: str, reason: str) -> None:
 
 
 def greet(settings: Settings, stopping: threading.Event) -> None:
-    address = f"http://{settings.host}:{settings.port}"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{settings.port}"
     deadline = time.monotonic() + READY_SECONDS
     while not stopping.wait(0.1) and time.monotonic() < deadline:
         if is_ready(address):

@@ -7,14 +7,14 @@ from celery import signals
 
 from flashcards.leash import leave_with_parent
 from ledger.logs import configure_logs
-from ledger.settings import Settings
+from ledger.settings import load_settings
 from worker import reaper, tasks
 from worker.app import app
 from worker.station import open_station
 
 
 def main() -> None:
-    settings = Settings()
+    settings = load_settings()
     configure_logs(settings)
     station = open_station(settings)
 

@@ -3,7 +3,7 @@
 from celery import Celery
 
 from ledger.broker import celery_config
-from ledger.settings import Settings
+from ledger.settings import load_settings
 
 app = Celery("flashcards.worker", include=["worker.tasks"])
-app.conf.update(celery_config(Settings()))
+app.conf.update(celery_config(load_settings()))

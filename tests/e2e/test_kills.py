@@ -3,6 +3,7 @@
 import time
 
 import httpx
+import psutil
 import pytest
 from making import finished, push_dataset, submit, wait_for
 from service_process import running_service
@@ -121,3 +122,14 @@ def test_a_runner_does_not_outlive_its_worker(killable, patient, images):
         orphan.wait(timeout=5)
     patient.post(f"/v1/jobs/{job_id}/cancel")
     assert wait_for(patient, job_id)["state"] == "cancelled"
+
+
+def test_the_parts_do_not_outlive_serve(tmp_path):
+    with running_service(tmp_path / "home", threads=1) as service:
+        while len(service.tree()) < 4:  # serve, API, worker, and the spare runner when it comes up
+            time.sleep(0.1)
+        top, *parts = service.tree()
+        top.kill()
+        service.process.wait()
+        left = psutil.wait_procs(parts, timeout=20)[1]
+        assert not left
