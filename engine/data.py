@@ -45,7 +45,7 @@ class Images:
 
     def stray(self) -> str | None:
         """In words, that floating images lie outside the range they should be in."""
-        if self.x_NHWC.dtype == np.uint8:
+        if self.x_NHWC.dtype == np.uint8 or not len(self):
             return None
         low, high = float(self.x_NHWC.min()), float(self.x_NHWC.max())
         slack = 1e-3 * (self.range[1] - self.range[0])

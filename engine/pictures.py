@@ -15,7 +15,7 @@ COLUMNS = 8
 SHEET_CARDS = 64
 SMALLEST, LARGEST = 64, 256  # pixels along a tile's shorter and longer side
 GAP = 2
-GROUND = 255
+GROUND = 128  # between tiles: many cards are white or black at their edges
 
 RECONSTRUCTIONS = Product("reconstructions.png", "image/png")
 RECONSTRUCTED = 10  # images in that picture

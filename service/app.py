@@ -8,6 +8,7 @@ import flashcards
 from ledger.artifacts import Store
 from ledger.db import Database
 from ledger.doorbell import Bell, Doorbell
+from ledger.schema import ensure_schema
 from ledger.settings import Settings
 from service import errors, openapi, uploads
 from service.datasets.routes import router as datasets
@@ -26,8 +27,9 @@ DESCRIPTION = "Capture what a network knows, and replay it after the data is gon
 def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        uploads.clear_spool(settings)
+        uploads.clear_spool(settings)  # makes the home folder where there is none
         db = Database(settings.database)
+        ensure_schema(db)
         watch = Watch(db, settings.event_poll_seconds)
         bell = Bell(Doorbell(settings))
         app.state.house = House(settings, db, Store(settings.store), bell, watch, asyncio.Semaphore(CHECKS_AT_ONCE))

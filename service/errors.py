@@ -25,6 +25,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from flashcards.contract.resources import FieldProblem, Problem
@@ -153,6 +154,11 @@ def install(app: FastAPI) -> None:
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods(app, request.url.path)) or headers.get("Allow", "")
         return problem(request, error.status_code, slug, title, str(error.detail), headers=headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(_: Request, __: ClientDisconnect) -> Response:
+        """Nobody is there to read it; the log's name for this is nginx's."""
+        return Response(status_code=499)
 
     @app.exception_handler(OSError)
     async def _os(request: Request, error: OSError) -> Response:

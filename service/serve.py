@@ -19,7 +19,7 @@ from flashcards import leash
 from ledger import lifecycle, workers
 from ledger.db import Database
 from ledger.logs import configure_logs
-from ledger.migrate import migrate
+from ledger.schema import ensure_schema
 from ledger.settings import Settings, load_settings
 from service.bind import check_bind, settle_port
 
@@ -66,6 +66,7 @@ def main() -> None:
     settings = load_settings()
     check_bind(settings)
     configure_logs(settings)
+    leash.leave_with_parent()
     settings.home.mkdir(parents=True, exist_ok=True)
     lock = FileLock(settings.home / ".lock")
     try:
@@ -80,7 +81,7 @@ def main() -> None:
 
 def serve(settings: Settings) -> None:
     db = Database(settings.database)
-    migrate(db)
+    ensure_schema(db)
     for worker_id in workers.dead_here(db):
         bury(db, worker_id, "its worker was gone when the service started")
     # Whatever rang before is in the ledger; old messages and half-written ones are not needed.

@@ -1,12 +1,6 @@
-import sys
-from pathlib import Path
-
 import httpx
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from making import npz, push_dataset, push_model
 from service_process import running_service
 

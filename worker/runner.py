@@ -12,12 +12,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from engine import run as engine_run
 from engine.errors import EngineError, Stopped
+from engine.warm import warm_up
 from engine.work import DatasetInput, ModelInput, Outcome, Product, Work
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
@@ -151,13 +149,6 @@ def main() -> None:
     # The interpreter's own shutdown can hang on native threads, and there is nothing left to lose.
     sys.stderr.flush()
     os._exit(0)
-
-
-def warm_up() -> None:
-    """The first convolution sets up native libraries: do it while there is time."""
-    layer: Any = torch.nn.Conv2d(1, 1, 3)
-    with torch.inference_mode():
-        layer(torch.zeros(1, 1, 8, 8))
 
 
 if __name__ == "__main__":

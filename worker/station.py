@@ -10,6 +10,7 @@ from ledger.artifacts import Store
 from ledger.db import Database
 from ledger.doorbell import Doorbell
 from ledger.lifecycle import Claim
+from ledger.schema import ensure_schema
 from ledger.settings import Settings
 from worker.child import Spare
 
@@ -17,7 +18,9 @@ from worker.child import Spare
 class Station:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        settings.home.mkdir(parents=True, exist_ok=True)
         self.db = Database(settings.database)
+        ensure_schema(self.db)
         self.store = Store(settings.store)
         self.doorbell = Doorbell(settings)
         self.spare = Spare()

@@ -4,11 +4,11 @@ import typer
 from rich.filesize import decimal
 
 from flashcards.cli.options import AsJson, Id, Ids, Limit, Target, connect
-from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
+from flashcards.cli.output import age, moment, print_deleted, print_item, print_list, print_path
 from flashcards.contract.resources import Flashcards
 
 app = typer.Typer(no_args_is_help=True)
-COLUMNS = ("id", "name", "count", "r", "source", "shape", "created")
+COLUMNS = ("id", "name", "count", "r", "age")
 
 
 @app.command()
@@ -49,20 +49,20 @@ def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
 
 
 def _row(cards: Flashcards) -> tuple[object, ...]:
-    recipe = cards.recipe
-    count, created = f"{recipe.count:,}", moment(cards.created_at)
-    return cards.id, cards.name or "", count, recipe.r, recipe.source, str(recipe.input), created
+    return cards.id, cards.name or "", f"{cards.recipe.count:,}", cards.recipe.r, age(cards.created_at)
 
 
 def _facts(cards: Flashcards) -> list[tuple[str, object]]:
     recipe = cards.recipe
     return [
-        *zip(COLUMNS, _row(cards), strict=True),
-        ("seed", recipe.seed),
-        ("dtype", recipe.dtype),
-        ("made with", f"{recipe.backend}, {recipe.threads} threads, {recipe.chunk} cards a pass"),
+        ("id", cards.id),
+        ("name", cards.name or ""),
+        ("cards", f"{recipe.count:,} of {recipe.input}, {recipe.dtype}"),
+        ("source", f"{recipe.source}, r {recipe.r}, seed {recipe.seed}"),
+        ("made with", f"{recipe.backend}, threads {recipe.threads}, chunk {recipe.chunk}"),
         ("model", cards.model),
         ("job", cards.job),
+        ("created", moment(cards.created_at)),
         ("size", decimal(cards.size)),
         ("digest", cards.digest),
     ]

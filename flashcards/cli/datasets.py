@@ -6,11 +6,11 @@ from rich.filesize import decimal
 
 from flashcards.cli.bars import upload_bar
 from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, connect
-from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
-from flashcards.contract.resources import Dataset
+from flashcards.cli.output import age, moment, print_deleted, print_item, print_list, print_path
+from flashcards.contract.resources import Dataset, Split
 
 app = typer.Typer(no_args_is_help=True)
-COLUMNS = ("id", "name", "images", "shape", "size", "created")
+COLUMNS = ("id", "name", "train", "test", "shape", "age")
 
 
 @app.command()
@@ -57,14 +57,22 @@ def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
 
 
 def _row(dataset: Dataset) -> tuple[object, ...]:
-    images = ", ".join(f"{split.count:,} {name}" for name, split in dataset.splits.items())
+    counts = [f"{dataset.splits[name].count:,}" if name in dataset.splits else "" for name in ("train", "test")]
     shape = next(str(split.shape) for split in dataset.splits.values())
-    return dataset.id, dataset.name, images, shape, decimal(dataset.size), moment(dataset.created_at)
+    return dataset.id, dataset.name, *counts, shape, age(dataset.created_at)
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, object]]:
-    facts = list[tuple[str, object]](zip(COLUMNS, _row(dataset), strict=True))
-    for name, split in dataset.splits.items():
-        labels = f", {split.classes} classes" if split.classes else ""
-        facts.append((name, f"{split.count:,} of {split.dtype}, {split.low:g} to {split.high:g}{labels}"))
-    return [*facts, ("format", dataset.format), ("digest", dataset.digest)]
+    return [
+        ("id", dataset.id),
+        ("name", dataset.name),
+        *((name, _in_words(split)) for name, split in dataset.splits.items()),
+        ("created", moment(dataset.created_at)),
+        ("size", f"{decimal(dataset.size)}, {dataset.format}"),
+        ("digest", dataset.digest),
+    ]
+
+
+def _in_words(split: Split) -> str:
+    labels = f", {split.classes} classes" if split.classes else ""
+    return f"{split.count:,} images of {split.shape}, {split.dtype} from {split.low:g} to {split.high:g}{labels}"

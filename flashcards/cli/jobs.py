@@ -5,14 +5,14 @@ from rich.filesize import decimal
 
 from flashcards.cli.bars import in_words
 from flashcards.cli.options import AsJson, Id, Ids, Labels, Limit, as_labels, connect
-from flashcards.cli.output import moment, print_deleted, print_item, print_json, print_list
+from flashcards.cli.output import age, moment, print_deleted, print_item, print_json, print_list
 from flashcards.cli.watch import print_outcome, result_facts
 from flashcards.cli.watch import watch as watch_job
 from flashcards.contract.resources import Job, JobState, JobSummary
 from flashcards.contract.specs import JobKind
 
 app = typer.Typer(no_args_is_help=True)
-COLUMNS = ("id", "kind", "state", "done", "created", "labels")
+COLUMNS = ("id", "kind", "state", "done", "age", "labels")
 
 
 @app.command()
@@ -77,18 +77,24 @@ def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
 
 
 def _row(job: JobSummary) -> tuple[object, ...]:
-    labels = ", ".join(f"{key}={value}" for key, value in job.labels.items())
-    return job.id, job.kind, job.state, f"{job.progress.fraction:.0%}", moment(job.created_at), labels
+    return job.id, job.kind, job.state, f"{job.progress.fraction:.0%}", age(job.created_at), _labels(job)
+
+
+def _labels(job: JobSummary) -> str:
+    return ", ".join(f"{key}={value}" for key, value in job.labels.items())
 
 
 def _facts(job: Job) -> list[tuple[str, object]]:
-    facts = list[tuple[str, object]](zip(COLUMNS, _row(job), strict=True))
+    facts: list[tuple[str, object]] = [("id", job.id), ("kind", job.kind), ("state", job.state)]
     if job.state == "running":
         facts.append(("progress", in_words(job.progress)))
     if job.queue_position is not None:
         facts.append(("place", f"{job.queue_position} in queue {job.queue}"))
     if job.error is not None:
         facts.append(("error", f"{job.error.title}: {job.error.detail}"))
+    if job.labels:
+        facts.append(("labels", _labels(job)))
+    facts.append(("created", moment(job.created_at)))
     for attempt in job.attempts:
         words = [attempt.outcome or "running", *([attempt.reason] if attempt.reason else [])]
         facts.append((f"attempt {attempt.number}", f"{moment(attempt.started_at)}, {': '.join(words)}"))

@@ -6,11 +6,11 @@ from rich.filesize import decimal
 
 from flashcards.cli.bars import upload_bar
 from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, as_architecture, connect
-from flashcards.cli.output import moment, print_deleted, print_item, print_list, print_path
+from flashcards.cli.output import age, moment, print_deleted, print_item, print_list, print_path
 from flashcards.contract.resources import Model
 
 app = typer.Typer(no_args_is_help=True)
-COLUMNS = ("id", "name", "architecture", "input", "parameters", "origin", "created")
+COLUMNS = ("id", "name", "architecture", "input", "age")
 
 
 @app.command()
@@ -62,17 +62,21 @@ def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
 
 
 def _row(model: Model) -> tuple[object, ...]:
-    shape, parameters = str(model.input), f"{model.parameters:,}"
-    return model.id, model.name, model.architecture_name, shape, parameters, model.origin, moment(model.created_at)
+    return model.id, model.name, model.architecture_name, str(model.input), age(model.created_at)
 
 
 def _facts(model: Model) -> list[tuple[str, object]]:
     low, high = model.range
+    layers = f"{model.architecture.activation}, {model.architecture.head} head"
     return [
-        *zip(COLUMNS, _row(model), strict=True),
-        ("range", f"{low:g} to {high:g}"),
-        ("layers", f"{model.architecture.activation}, {model.architecture.head} head"),
+        ("id", model.id),
+        ("name", model.name),
+        ("architecture", f"{model.architecture_name}, {layers}"),
+        ("parameters", f"{model.parameters:,}"),
+        ("input", f"{model.input}, {low:g} to {high:g}"),
+        ("origin", model.origin),
+        *([("job", model.job)] if model.job else []),
+        ("created", moment(model.created_at)),
         ("size", decimal(model.size)),
         ("digest", model.digest),
-        *([("job", model.job)] if model.job else []),
     ]

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,12 +31,14 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """The first column holds ids: it is never cut."""
+    """One line a row. The first column holds ids: it is never cut."""
+    cells = [[str(cell) for cell in row] for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        table.add_column(column, no_wrap=place == 0, overflow="fold" if place == 0 else "ellipsis")
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+    table.add_column(columns[0], no_wrap=True, min_width=max((len(row[0]) for row in cells), default=0))
+    for column in columns[1:]:
+        table.add_column(column, no_wrap=True)
+    for row in cells:
+        table.add_row(*map(Text, row))
     console().print(table)
 
 
@@ -95,5 +97,14 @@ def in_words(problem: Problem) -> list[str]:
     return lines + [f"  {field.field}: {field.message}" for field in fields]
 
 
-def moment(at: datetime | None) -> str:
-    return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+def moment(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def age(at: datetime) -> str:
+    """Short, for tables: 40s, 5m, 3h, 12d."""
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length:.0f}{unit}"
+    return f"{max(0.0, seconds):.0f}s"

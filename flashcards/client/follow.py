@@ -8,25 +8,28 @@ import httpx
 
 from flashcards.client.answers import read
 from flashcards.client.http import Http
-from flashcards.client.patience import LONG_PAUSES, PASSING_STATUSES
+from flashcards.client.patience import LONG_PAUSES, PASSING_STATUSES, Pauses, no_answer
 from flashcards.client.resource import at
 from flashcards.client.sse import read_said
 from flashcards.contract.resources import TERMINAL_STATES, Event, Job
-from flashcards.errors import ApiError, ConnectionFailed, TimedOut
+from flashcards.errors import ApiError, TimedOut
 
 #: The service gives a sign of life every 15 seconds; three missed ones are a dead connection.
 QUIET_SECONDS = 45.0
+REOPEN_SECONDS = 1.0
 KNOWN_KINDS = frozenset(get_args(Event.model_fields["kind"].annotation))
 
 
 def follow(http: Http, job_id: str, after: int = 0, deadline: float | None = None) -> Iterator[Event]:
     """Until the job has ended, or the deadline (of the monotonic clock) has passed."""
-    left = list(LONG_PAUSES)
+    pauses = Pauses(LONG_PAUSES)
     ended = False
     while True:
         try:
             for event in _one_connection(http, job_id, after, deadline):
-                left = list(LONG_PAUSES)
+                pauses.start_over()
+                if event is None:
+                    continue
                 after = event.seq
                 if event.kind == "state":
                     ended = event.data.get("state") in TERMINAL_STATES
@@ -34,27 +37,26 @@ def follow(http: Http, job_id: str, after: int = 0, deadline: float | None = Non
             if ended:
                 return
             # Closed in good order before the end was told: a service that restarts, or an end we came too late for.
-            ended = http.get(Job, at("/v1/jobs", job_id)).state in TERMINAL_STATES
+            ended = http.get(Job, at("/v1/jobs", job_id), pauses=LONG_PAUSES).state in TERMINAL_STATES
+            time.sleep(0 if ended else REOPEN_SECONDS)
         except httpx.TransportError as error:
             check(deadline, job_id)
-            if not left:
-                raise ConnectionFailed(http.url, str(error) or type(error).__name__) from error
+            pauses.take(no_answer(http.url, error))
         except ApiError as error:
-            if error.status not in PASSING_STATUSES or not left:
+            if error.status not in PASSING_STATUSES:
                 raise
-        if not ended:
-            time.sleep(left.pop(0) if left else LONG_PAUSES[-1])
+            pauses.take(error)
 
 
-def _one_connection(http: Http, job_id: str, after: int, deadline: float | None) -> Iterator[Event]:
+def _one_connection(http: Http, job_id: str, after: int, deadline: float | None) -> Iterator[Event | None]:
+    """Events, and None for signs of life."""
     quiet = QUIET_SECONDS if deadline is None else max(0.01, min(QUIET_SECONDS, deadline - time.monotonic()))
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     with http.stream(at("/v1/jobs", job_id, "events"), headers=headers, timeout=quiet) as answer:
         for said in read_said(answer.iter_bytes()):
             check(deadline, job_id)
             # A newer service may tell of things that this client does not know.
-            if said is not None and said.kind in KNOWN_KINDS:
-                yield read(Event, said.data.encode())
+            yield read(Event, said.data.encode()) if said and said.kind in KNOWN_KINDS else None
 
 
 def check(deadline: float | None, job_id: str) -> None:

@@ -1,3 +1,4 @@
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
@@ -5,7 +6,7 @@ from pathlib import Path
 
 from flashcards.client.follow import check, follow
 from flashcards.client.http import Http
-from flashcards.client.patience import LONG_PAUSES
+from flashcards.client.patience import within
 from flashcards.client.resource import AT_ONCE, at, each
 from flashcards.contract.resources import TERMINAL_STATES, Event, Job, JobState, JobSummary, Metrics, Page
 from flashcards.contract.specs import JobKind
@@ -79,5 +80,6 @@ class Jobs:
         return self._http.download(at(PATH, id, "artifacts", name), to, name)
 
     def _wait_a_while(self, id: str, deadline: float | None) -> Job:
-        wait = WAIT_SECONDS if deadline is None else max(0.0, min(WAIT_SECONDS, deadline - time.monotonic()))
-        return self._http.get(Job, at(PATH, id), {"wait": wait}, wait=wait, pauses=LONG_PAUSES)
+        left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+        wait = min(WAIT_SECONDS, left)
+        return self._http.get(Job, at(PATH, id), {"wait": wait}, wait=wait, pauses=within(left))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 import httpx
@@ -17,24 +18,46 @@ LONGEST_PAUSE = 30.0
 PASSING_STATUSES = frozenset({502, 503, 504})
 IN_FLIGHT = "/problems/idempotency-key-in-flight"
 #: The key of a request whose API process was killed stays taken for a minute.
-TWIN_SECONDS = 75.0
+TWIN_PAUSES = (1.0,) * 75
 
 
-def patiently(url: str, ask: Callable[[], Value], pauses: Sequence[float] = PAUSES) -> Value:
-    left = list(pauses)
-    twin_until = time.monotonic() + TWIN_SECONDS
+class Pauses:
+    """Longer and longer ones; when they are used up, the trouble is no longer a passing one."""
+
+    def __init__(self, lengths: Sequence[float]) -> None:
+        self._lengths = lengths
+        self._used = 0
+
+    def take(self, trouble: Exception, at_least: float = 0.0) -> None:
+        if self._used == len(self._lengths):
+            raise trouble
+        time.sleep(min(max(self._lengths[self._used], at_least), LONGEST_PAUSE))
+        self._used += 1
+
+    def start_over(self) -> None:
+        self._used = 0
+
+
+def within(seconds: float) -> list[float]:
+    """As many of the long pauses as there is time for."""
+    return [pause for pause, total in zip(LONG_PAUSES, accumulate(LONG_PAUSES), strict=True) if total <= seconds]
+
+
+def patiently(url: str, ask: Callable[[], Value], lengths: Sequence[float] = PAUSES) -> Value:
+    pauses, twin_pauses = Pauses(lengths), Pauses(TWIN_PAUSES)
     while True:
         try:
             return ask()
         except httpx.TransportError as error:
-            if not left:
-                raise ConnectionFailed(url, str(error) or type(error).__name__) from error
-            pause = left.pop(0)
+            pauses.take(no_answer(url, error))
         except ApiError as error:
-            if error.problem.type == IN_FLIGHT and time.monotonic() < twin_until:
-                pause = error.retry_after or 1.0
-            elif error.status in PASSING_STATUSES and left:
-                pause = max(left.pop(0), error.retry_after or 0.0)
+            if error.problem.type == IN_FLIGHT:
+                twin_pauses.take(error, error.retry_after or 0.0)
+            elif error.status in PASSING_STATUSES:
+                pauses.take(error, error.retry_after or 0.0)
             else:
                 raise
-        time.sleep(min(pause, LONGEST_PAUSE))
+
+
+def no_answer(url: str, error: httpx.TransportError) -> ConnectionFailed:
+    return ConnectionFailed(url, str(error) or type(error).__name__)

@@ -249,9 +249,19 @@ def test_a_loss_that_is_not_finite(train_work, report, never, as_dataset):
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_too_few_images(train_work, report, never, as_dataset, count):
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_too_few_images(train_work, report, never, as_dataset, count, dtype):
     with pytest.raises(DatasetUnfit, match="at least 2"):
-        run(train_work(dataset=as_dataset(x=np.zeros((count, 8, 8), np.uint8))), report, never)
+        run(train_work(dataset=as_dataset(x=np.zeros((count, 8, 8), dtype))), report, never)
+
+
+def test_the_largest_seed_is_a_seed(train_work, new_report, never):
+    weights = []
+    for seed in (2**63 - 1, 2**63 - 2):
+        work = train_work(seed=seed, epochs=6)
+        run(work, new_report(), never)
+        weights.append(weights_of(work))
+    assert not same(*weights)
 
 
 def test_two_images_are_enough(train_work, report, never, as_dataset):

@@ -35,10 +35,15 @@ def run(service):
 def start(service):
     """The command as a process of its own."""
 
-    def start(*words):
-        environment = {**os.environ, "FLASHCARDS_URL": service.url}
-        arguments = [COMMAND, *(str(word) for word in words)]
-        return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(*words, folder: Path | None = None):
+        return subprocess.Popen(
+            [COMMAND, *(str(word) for word in words)],
+            cwd=folder,
+            env={**os.environ, "FLASHCARDS_URL": service.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     return start
 
@@ -51,7 +56,7 @@ def test_models_from_push_to_rm(run, client, trained, tmp_path):
     pulled = run("models", "pull", trained.result.model, "--to", tmp_path).stdout.strip()
     assert Path(pulled).parent == tmp_path
     pushed = json.loads(run("models", "push", pulled, "--name", "[red]again", "--json").stdout)
-    assert pushed["architecture_name"] == "blk_1_fil_8"
+    assert (pushed["architecture_name"], pushed["input"]) == ("blk_1_fil_8", "8x8x1")
     assert pushed["id"] in [model["id"] for model in json.loads(run("models", "ls", "--json").stdout)]
     shown = run("models", "show", pushed["id"]).stdout
     assert "[red]again" in shown
@@ -64,7 +69,7 @@ def test_datasets_from_push_to_rm(run, digits_npz, tmp_path):
     file = tmp_path / "some digits.npz"
     file.write_bytes(digits_npz)
     pushed = run("datasets", "push", file)
-    assert "1,000 train, 200 test" in pushed.stdout
+    assert "1,000 images of 8x8x1" in pushed.stdout
     listed = json.loads(run("datasets", "ls", "--limit", 1, "--json").stdout)
     assert [dataset["name"] for dataset in listed] == ["some digits"]
     id = listed[0]["id"]
@@ -174,7 +179,9 @@ def test_a_full_or_missing_folder_is_told_in_words(run, trained, tmp_path):
 
 def test_serve_becomes_the_service_and_leaves_on_a_signal(start, tmp_path):
     port = free_port()
-    serving = start("serve", "--home", tmp_path / "home", "--port", port)
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").write_text("raise ImportError('this is the folder of somebody else')")
+    serving = start("serve", "--home", tmp_path / "home", "--port", port, folder=tmp_path)
     deadline = time.monotonic() + 60
     while not _is_ready(port):
         assert serving.poll() is None, serving.communicate()

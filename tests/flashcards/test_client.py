@@ -58,12 +58,6 @@ def test_weights_can_be_pulled_and_pushed_again(client, trained, tmp_path):
         client.models.get(again.id)
 
 
-def test_evaluation_measures_a_model(client, trained, digits_id):
-    job = client.jobs.wait(client.evaluate(model=trained.result.model, dataset=digits_id, split="test").id)
-    assert job.result.images == 200
-    assert 0 < job.result.mae < job.result.constant_mae
-
-
 def test_cards_come_as_arrays(client, captured, tmp_path):
     id = captured.result.flashcards
     assert client.flashcards.get(id).recipe.count == 70

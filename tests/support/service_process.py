@@ -12,8 +12,6 @@ from pathlib import Path
 import httpx
 import psutil
 
-ROOT = Path(__file__).parent.parent
-
 
 def free_port() -> int:
     with socket.socket() as probe:

@@ -1,0 +1,16 @@
+"""What the first step of a process pays for once: imports that torch puts off (a second and more), native libraries."""
+
+import torch
+
+from engine.device import prepare
+from engine.models.blk import BlkAutoencoder
+from flashcards.contract.architecture import Architecture
+
+
+def warm_up() -> None:
+    """One step of a network too small to matter."""
+    prepare("cpu", 1)
+    network = BlkAutoencoder(Architecture(blocks=1, filters=2), 1, torch.Generator().manual_seed(0))
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
+    network(torch.zeros(2, 1, 8, 8)).abs().mean().backward()
+    optimizer.step()
