@@ -84,6 +84,8 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             constant_mae=constant_mae,
             parameters=spec.architecture.parameters(images.shape.channels),
             images=len(train_rows),
+            backend=backend(work.device),
+            threads=work.threads,
             seconds=seconds,
             images_per_second=epochs * len(train_rows) / seconds,
         ),

@@ -1,4 +1,4 @@
-"""Mazes: corridors and walls in two random colours, the paper's P(M).
+"""Mazes: corridors and walls in two random colours of full contrast, the paper's P(M).
 
 No maze is built. Each pixel asks a hash of (seed, card, its cell) which way the cell opens, so any card can be made
 alone, in any company and in any order, and a chunk of them is a handful of array operations.
@@ -10,10 +10,16 @@ Two kinds of maze can be drawn that locally:
 - diagonals, one card in four: every cell holds a slash or a backslash (the one-line program `10 PRINT`), which adds
   edges at 45 degrees.
 
-A card also draws its cell size, where its grid begins, mirroring along both axes (the binary tree leans to one corner)
-and how often cells open upwards (1/4, 1/2, 3/4), which turns its corridors mostly upright or mostly level.
+A card also draws its cell size, the width of its walls, where its grid begins, mirroring along both axes (the binary
+tree leans to one corner) and how often cells open upwards (1/4, 1/2, 3/4), which turns its corridors mostly upright or
+mostly level.
 
-All of it is integer arithmetic modulo 2^64 up to a last table of 256 values: the same on every machine.
+Two choices come from a first look at MNIST, where mazes tend to end as one and the same card. Colours are corners of
+the colour cube, each channel at one end of the range or the other; and there are 2 to 5 cells along the shorter side,
+so that walls are about as wide as a stroke. Both left cards that taught a new network more than fainter colours and
+finer cells did.
+
+All of it is integer arithmetic modulo 2^64 and the two ends of the range: the same on every machine.
 """
 
 import numpy as np
@@ -22,10 +28,7 @@ from flashcards.contract.image import ImageShape
 
 MAZE_VERSION = 1  # changes when the same seed would give other patterns
 
-#: Widths in pixels of (wall, corridor), for images up to 64 pixels a side; larger ones also draw multiples of them.
-GRIDS = np.array([(1, 1), (1, 2), (1, 3), (2, 2), (2, 4), (3, 3), (4, 4)], dtype=np.int64)
-SIDE_A_SCALE = 32  # a scale of k is drawn only where the shorter side has k times this many pixels
-LEAST_CONTRAST = 64  # of 255, in at least one channel
+FEWEST, MOST = 2, 5  # cells along the shorter side
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: the stride of splitmix64
 
@@ -44,11 +47,10 @@ def mazes(seed: int, first: int, count: int, image: ImageShape, range: tuple[flo
         word_N = _mix(key_N + lanes[lane])
         return (word_N % np.uint64(choices)).astype(np.int64)[:, None, None]
 
-    # At least two cells must fit along a side; the finest grid always may be drawn.
     side = min(height, width)
-    fitting = GRIDS[: max(1, int((2 * GRIDS.sum(1) <= side).sum()))]
-    grid_N = fitting[draw(1, len(fitting)).ravel()] * (1 + draw(2, max(1, side // SIDE_A_SCALE)).reshape(-1, 1))
-    wall, period = grid_N[:, :1, None], grid_N.sum(1)[:, None, None]
+    finest, coarsest = max(2, side // MOST), max(2, side // FEWEST)
+    period = finest + draw(1, coarsest - finest + 1)
+    wall = np.maximum(1, period // (2 + draw(2, 3)))  # a half, a third or a quarter of the cell
 
     y_N1 = np.arange(height)[None, :, None]
     x_N1 = np.arange(width)[None, None, :]
@@ -71,14 +73,10 @@ def mazes(seed: int, first: int, count: int, image: ImageShape, range: tuple[flo
     walls_NHW = np.where(diagonal, diagonals, corridors)
 
     words_NC = _mix(key_N[:, None] + lanes[16:])
-    wall_NC, path_NC = words_NC >> np.uint64(56), (words_NC >> np.uint64(48)) & np.uint64(255)
-    wall_NC, path_NC = wall_NC.astype(np.int64), path_NC.astype(np.int64)
-    faint_N1 = (np.abs(wall_NC - path_NC) < LEAST_CONTRAST).all(1, keepdims=True)
-    path_NC = np.where(faint_N1, (path_NC + 128) % 256, path_NC)
-
-    low, high = range
-    table = (np.arange(256) / 255 * (high - low) + low).astype(np.float32)
-    return np.where(walls_NHW[..., None], table[wall_NC][:, None, None], table[path_NC][:, None, None])
+    wall_NC, path_NC = words_NC >> np.uint64(63) == 1, words_NC >> np.uint64(62) & np.uint64(1) == 1
+    path_NC = np.where((wall_NC == path_NC).all(1, keepdims=True), ~wall_NC, path_NC)
+    bright_NHWC = np.where(walls_NHW[..., None], wall_NC[:, None, None], path_NC[:, None, None])
+    return np.where(bright_NHWC, np.float32(range[1]), np.float32(range[0]))
 
 
 def _mix(word: np.ndarray) -> np.ndarray:

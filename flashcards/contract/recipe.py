@@ -23,7 +23,7 @@ class Recipe(Record):
     input: Shape
     range: PixelRange
     dtype: CardDtype
-    backend: str = Field(description="what ran the passes, with its version", examples=["torch-2.13.0-cpu"])
+    backend: str = Field(description="what ran the passes, with its version", examples=["torch-2.13.0+cpu-cpu"])
     threads: int
     chunk: int = Field(description="cards a forward pass; the last chunk is padded to it")
-    maze_version: int = Field(description="changes when the same seed would give other patterns")
+    maze_version: int | None = Field(default=None, description="changes when the same seed would give other patterns")

@@ -16,6 +16,9 @@ class TrainResult(Record):
     "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
     parameters: int
     images: int
+    "How many it learnt from, without those held out."
+    backend: str
+    threads: int
     seconds: float
     images_per_second: float
 

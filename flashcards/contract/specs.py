@@ -43,6 +43,12 @@ class TrainSpec(Spec):
     )
     seed: Seed = 0
 
+    @model_validator(mode="after")
+    def _a_sigmoid_ends_at_one(self) -> Self:
+        if self.architecture.head == "sigmoid" and (self.range[0] < 0 or self.range[1] > 1):
+            raise ValueError("a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
+        return self
+
 
 class CaptureSpec(Spec):
     kind: Literal["capture"]

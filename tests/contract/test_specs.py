@@ -36,6 +36,12 @@ def test_a_spec_survives_its_way_through_the_record():
         {"kind": "train", "dataset": DATASET, "learning_rate": float("nan")},
         {"kind": "train", "dataset": DATASET, "validation_share": 1},
         {"kind": "train", "dataset": DATASET, "typo": 1},
+        {
+            "kind": "train",
+            "dataset": DATASET,
+            "range": [-1, 1],
+            "architecture": {"blocks": 2, "filters": 4, "head": "sigmoid"},
+        },
         {"model": MODEL},
     ],
 )

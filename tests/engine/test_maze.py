@@ -20,7 +20,7 @@ def test_a_card_depends_on_its_seed_and_number_only():
 def test_version_1_is_these_patterns_on_every_machine():
     """Where this fails, a recipe no longer brings its cards back: raise MAZE_VERSION."""
     digest = hashlib.sha256(mazes(0, 0, 64, COLOUR, UNIT).tobytes()).hexdigest()
-    assert (MAZE_VERSION, digest[:16]) == (1, "GOLDEN")
+    assert (MAZE_VERSION, digest[:16]) == (1, "c6f1364e01c360d2")
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 1), (28, 28, 1), (32, 48, 3), (16, 16, 5), (1, 1, 1), (3, 200, 2)])
@@ -28,17 +28,15 @@ def test_any_shape(shape):
     x_NHWC = mazes(0, 0, 20, ImageShape(*shape), (-1.0, 1.0))
     assert x_NHWC.shape == (20, *shape)
     assert x_NHWC.dtype == np.float32
-    assert x_NHWC.min() >= -1
-    assert x_NHWC.max() <= 1
-    assert x_NHWC.min() < 0 < x_NHWC.max()
+    assert set(x_NHWC.ravel()) == {-1, 1}
 
 
 def test_walls_and_paths_have_a_colour_each_and_both_are_seen():
     for card in mazes(0, 0, 300, COLOUR, UNIT):
         colours, counts = np.unique(card.reshape(-1, 3), axis=0, return_counts=True)
         assert len(colours) == 2
-        assert np.abs(colours[0] - colours[1]).max() > 63.5 / 255
-        assert counts.min() > 0.1 * 32 * 32
+        assert set(colours.ravel()) == {0, 1}
+        assert counts.min() > 0.05 * 32 * 32
 
 
 def test_no_two_cards_are_alike():
@@ -52,7 +50,7 @@ def test_the_largest_seed_is_a_seed():
 def test_corridors_form_a_tree():
     """Cells of the binary-tree maze, read back from the picture: each opens to one of two sides, never both or none."""
     checked = 0
-    for card in mazes(3, 0, 200, ImageShape(64, 64, 1), UNIT)[..., 0]:
+    for card in mazes(3, 0, 200, ImageShape(10, 40, 1), UNIT)[..., 0]:
         walls = _corridors_of_width_one(card)
         if walls is None:
             continue
@@ -71,6 +69,6 @@ def _corridors_of_width_one(card):
             posts, cells = grid[::2, ::2], grid[1::2, 1::2]
             if (posts == posts[0, 0]).all() and (cells == cells[0, 0]).all() and posts[0, 0] != cells[0, 0]:
                 walls = grid == posts[0, 0]
-                if (walls[0:-1:2, 1::2][:31, :31] ^ walls[1::2, 0:-1:2][:31, :31])[:5, :5].all():
+                if (walls[0:-1:2, 1::2][:4, :4] ^ walls[1::2, 0:-1:2][:4, :4]).all():
                     return walls
     return None

@@ -183,15 +183,14 @@ def test_serve_becomes_the_service_and_leaves_on_a_signal(start, tmp_path):
     (tmp_path / "service" / "__init__.py").write_text("raise ImportError('this is the folder of somebody else')")
     serving = start("serve", "--home", tmp_path / "home", "--port", port, folder=tmp_path)
     deadline = time.monotonic() + 60
-    while not _is_ready(port):
+    while f"ready at http://127.0.0.1:{port}" not in serving.stdout.readline():
         assert serving.poll() is None, serving.communicate()
         assert time.monotonic() < deadline
-        time.sleep(0.1)
+    assert _is_ready(port)
     assert (tmp_path / "home" / "flashcards.db").exists()
     serving.send_signal(signal.SIGTERM)
-    out, _ = serving.communicate(timeout=30)
+    serving.communicate(timeout=30)
     assert serving.returncode == 0
-    assert f"http://127.0.0.1:{port}" in out
     assert not _is_ready(port)
 
 
