@@ -98,7 +98,7 @@ def bench_first_step(folder: Path) -> list[tuple[str, str, str]]:
         model = push_model(api)
         warm, cold = [], []
         for _ in range(15):
-            time.sleep(3)  # an idle service: the spare runner has its torch
+            time.sleep(6)  # an idle service: the spare runner is warm
             warm.append(first_step(api, model))
         for _ in range(5):
             time.sleep(3)

@@ -21,6 +21,7 @@ from engine.device import backend
 from engine.errors import Diverged, Stopped
 from engine.files import write_whole
 from engine.models.blk import BlkAutoencoder, chunk_size
+from engine.probe import forward_unverified
 from engine.sources import SOURCES, resolve
 from engine.sources.maze import MAZE_VERSION
 from engine.weights import load_network
@@ -38,6 +39,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     spec: CaptureSpec = work.spec
     model, device = work.model, torch.device(work.device)
     network = load_network(model, device)
+    unverified = forward_unverified(network, model, device)
     chunk = chunk_size(model.architecture, model.input)
     source = resolve(spec.source)
     patterns = SOURCES[source]
@@ -95,6 +97,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     )
     result = CaptureResult(
         recipe=recipe,
+        forward_unverified=unverified,
         gamma1=gamma1_R.tolist(),
         gamma2=gamma2_R.tolist(),
         mean_step=(sum_R / spec.count).tolist(),

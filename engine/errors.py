@@ -3,6 +3,7 @@
 EngineError
 ├── DatasetUnfit    these images cannot be used for what was asked
 ├── Collapsed       the network learnt no more than one constant image
+├── ForwardMismatch the network we built is not the one its owner has
 ├── Diverged        numbers left the finite range: a loss, or cards under iteration
 ├── Stopped         the caller said so
 ├── OutOfMemory     the work does not fit the machine
@@ -32,6 +33,11 @@ class DatasetUnfit(EngineError):
 class Collapsed(EngineError):
     type = "training-collapsed"
     title = "The training collapsed"
+
+
+class ForwardMismatch(EngineError):
+    type = "forward-mismatch"
+    title = "The network does not give the answers of its probe"
 
 
 class Diverged(EngineError):

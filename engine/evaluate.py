@@ -13,6 +13,7 @@ from engine.files import write_whole
 from engine.measures import mae_B, mean_mae, psnr_B, ssim_B
 from engine.models.blk import chunk_size
 from engine.pictures import save_reconstructions
+from engine.probe import forward_unverified
 from engine.weights import load_network
 from engine.work import Outcome, Product, Report, Work
 from flashcards.contract.resources import Progress
@@ -29,6 +30,7 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     began = time.monotonic()
     model, device = work.model, torch.device(work.device)
     network = load_network(model, device)
+    unverified = forward_unverified(network, model, device)
     split, images, rows = _choose(work, report)
     chunk = chunk_size(model.architecture, model.input)
 
@@ -49,6 +51,7 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
 
     median_CHW = images.median(rows).to(device)
     result = EvaluateResult(
+        forward_unverified=unverified,
         split=split,
         images=len(rows),
         mae=float(mae_N.mean()),

@@ -18,6 +18,8 @@ class ModelInput:
     architecture: Architecture
     input: ImageShape
     range: tuple[float, float]
+    made_here: bool = False  # trained by this engine: its forward pass is the one that made it
+    probe: Path | None = None  # images x and the answers y that the owner's network gives, x_NHWC
 
 
 @dataclass(frozen=True, kw_only=True)

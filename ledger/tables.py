@@ -58,6 +58,7 @@ class Model(Table):
     size: Mapped[int]
     origin: Mapped[str]
     job_id: Mapped[str | None]
+    probe_digest: Mapped[str | None]
     created_at: Mapped[float] = mapped_column(default=now())
     __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
 

@@ -30,19 +30,25 @@ RAW_BODY = {
 
 
 async def take_in(
-    request: Request, house: House, tenant: str, key: str | None, question: Any, record: Recorder[Any]
+    request: Request,
+    house: House,
+    tenant: str,
+    key: str | None,
+    question: Any,
+    record: Recorder[Any],
+    status: int = 201,
 ) -> Response:
     once = Once(house.db, tenant, key)
     await asyncio.to_thread(once.reserve)
     try:
         async with received(request, house.settings, once.hold_on) as upload:
-            mark = fingerprint("POST", request.url.path, request.url.query, upload.digest)
+            mark = fingerprint(request.method, request.url.path, request.url.query, upload.digest)
             before = once.answered_before(mark)
             if before is not None:
                 return before
             async with house.checks:
                 facts = await _check(upload, question)
-            return await asyncio.to_thread(_keep, house, tenant, once, mark, upload, facts, record)
+            return await asyncio.to_thread(_keep, house, tenant, once, mark, upload, facts, record, status)
     except BaseException:
         # A cancelled task (the client hung up) may not await for long, and this is one short write.
         once.give_up()
@@ -57,14 +63,14 @@ async def _check(upload: Upload, question: Any) -> Any:
 
 
 def _keep(
-    house: House, tenant: str, once: Once, mark: str, upload: Upload, facts: Any, record: Recorder[Any]
+    house: House, tenant: str, once: Once, mark: str, upload: Upload, facts: Any, record: Recorder[Any], status: int
 ) -> Response:
     house.store.keep(tenant, upload.digest, upload.path)
     with house.db.write() as session:
         artifacts.record_blob(session, tenant, Kept(upload.digest, upload.size))
         made = record(session, upload, facts)
         location = f"{LOCATIONS[type(made).__name__]}/{made.id}"  # type: ignore[attr-defined]
-        return once.keep(session, mark, 201, made.model_dump_json(), location)
+        return once.keep(session, mark, status, made.model_dump_json(), location)
 
 
 LOCATIONS = {"Model": "/v1/models", "Dataset": "/v1/datasets"}

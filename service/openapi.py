@@ -47,8 +47,8 @@ def _problems(path: str, method: str) -> dict[str, Any]:
     codes = dict(ALWAYS)
     if "{" in path:
         codes |= WITH_ID
-    if method in ("post", "delete"):
+    if method in ("post", "put", "delete"):
         codes |= CHANGES
-    if method == "post":
+    if method in ("post", "put"):
         codes |= BODIES
     return {code: {"description": words, **PROBLEM} for code, words in codes.items()}

@@ -23,6 +23,7 @@ def model(row: tables.Model) -> resources.Model:
         size=row.size,
         origin=row.origin,
         job=row.job_id,
+        probe=row.probe_digest,
         created_at=as_datetime(row.created_at),
     )
 

@@ -17,6 +17,8 @@ class StagedModel(Record):
     architecture: Architecture
     input: Shape
     range: PixelRange
+    made_here: bool
+    probe: str | None = None
 
 
 class StagedDataset(Record):

@@ -111,7 +111,10 @@ def as_work(assignment: Assignment) -> Work:
 
 
 def as_model(staged: StagedModel | None) -> ModelInput | None:
-    return None if staged is None else ModelInput(**{**dict(staged), "path": Path(staged.path)})
+    if staged is None:
+        return None
+    probe = Path(staged.probe) if staged.probe else None
+    return ModelInput(**{**dict(staged), "path": Path(staged.path), "probe": probe})
 
 
 def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:

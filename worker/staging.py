@@ -55,10 +55,18 @@ def _stage_inputs(station: Station, claim: Claim, spec: JobSpec, folder: Path) -
 def _stage_model(station: Station, claim: Claim, id: str, folder: Path) -> StagedModel:
     with station.db.read() as session:
         row = scope.find(session, Model, claim.tenant, id)
-    path = folder / "model.safetensors"
+    path, probe = folder / "model.safetensors", folder / "probe.safetensors"
     station.store.fetch(claim.tenant, row.digest, path)
+    if row.probe_digest is not None:
+        station.store.fetch(claim.tenant, row.probe_digest, probe)
     return StagedModel(
-        path=str(path), digest=row.digest, architecture=row.architecture, input=row.input, range=tuple(row.range)
+        path=str(path),
+        digest=row.digest,
+        architecture=row.architecture,
+        input=row.input,
+        range=tuple(row.range),
+        made_here=row.origin != "upload",
+        probe=str(probe) if row.probe_digest is not None else None,
     )
 
 

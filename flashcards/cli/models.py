@@ -7,7 +7,7 @@ from rich.filesize import decimal
 from flashcards.cli.bars import upload_bar
 from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, as_architecture, connect
 from flashcards.cli.output import age, moment, print_deleted, print_item, print_list, print_path
-from flashcards.contract.resources import Model
+from flashcards.contract.resources import Lineage, Model
 
 app = typer.Typer(no_args_is_help=True)
 COLUMNS = ("id", "name", "architecture", "input", "age")
@@ -53,6 +53,20 @@ def pull(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = Fals
 
 
 @app.command()
+def probe(ctx: typer.Context, id: Id, file: ExistingFile, as_json: AsJson = False) -> None:
+    """Attach a probe: images x and your own network's answers y, which every use is checked against."""
+    with connect(ctx) as client:
+        print_item(client.models.probe(id, file), _facts, as_json)
+
+
+@app.command()
+def lineage(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
+    """Show where a model came from and what was made of it."""
+    with connect(ctx) as client:
+        print_item(client.models.lineage(id), _descent, as_json)
+
+
+@app.command()
 def rm(ctx: typer.Context, ids: Ids, as_json: AsJson = False) -> None:
     """Delete models."""
     with connect(ctx) as client:
@@ -76,7 +90,18 @@ def _facts(model: Model) -> list[tuple[str, object]]:
         ("input", f"{model.input}, {low:g} to {high:g}"),
         ("origin", model.origin),
         *([("job", model.job)] if model.job else []),
+        *([("probe", model.probe)] if model.probe else []),
         ("created", moment(model.created_at)),
         ("size", decimal(model.size)),
         ("digest", model.digest),
+    ]
+
+
+def _descent(lineage: Lineage) -> list[tuple[str, object]]:
+    return [
+        ("model", lineage.model),
+        ("made by", lineage.job or "upload"),
+        ("made from", ", ".join(lineage.made_from) or "-"),
+        ("flashcards", ", ".join(lineage.flashcards) or "-"),
+        ("used by", ", ".join(lineage.used_by) or "-"),
     ]

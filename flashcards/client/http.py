@@ -58,7 +58,13 @@ class Http:
         return read(kind, self._ask("POST", path, json=body, params=_given(params), headers=headers).content)
 
     def upload(
-        self, kind: type[Value], path: str, file: Path, params: Params, progress: files.Progress | None = None
+        self,
+        kind: type[Value],
+        path: str,
+        file: Path,
+        params: Params | None = None,
+        progress: files.Progress | None = None,
+        method: str = "POST",
     ) -> Value:
         headers = {"Idempotency-Key": str(uuid4()), "Content-Type": "application/octet-stream"}
         timeout = httpx.Timeout(self.timeout, read=CHECK_SECONDS)
@@ -67,7 +73,7 @@ class Http:
             with file.open("rb") as opened:
                 size = files.size_of(opened)
                 return self._once(
-                    "POST",
+                    method,
                     path,
                     content=files.chunks(opened, size, progress),
                     params=_given(params),

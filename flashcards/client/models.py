@@ -8,7 +8,7 @@ from flashcards.client.files import Progress
 from flashcards.client.resource import Resource, at
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
-from flashcards.contract.resources import Model, Page
+from flashcards.contract.resources import Lineage, Model, Page
 
 
 class Models(Resource[Model]):
@@ -38,6 +38,14 @@ class Models(Resource[Model]):
     def weights(self, id: str, to: str | PathLike[str]) -> Path:
         """The safetensors file, to the file or into the folder `to`."""
         return self._http.download(at(self.path, id, "weights"), to, f"{id}.safetensors")
+
+    def probe(self, id: str, path: str | PathLike[str]) -> Model:
+        """Attach images `x` and your own network's answers `y` (safetensors): every use is checked against them."""
+        return self._http.upload(Model, at(self.path, id, "probe"), Path(path), method="PUT")
+
+    def lineage(self, id: str) -> Lineage:
+        """Which job and data made it, and what was made of it."""
+        return self._http.get(Lineage, at(self.path, id, "lineage"))
 
 
 def _in_words(architecture: str | Architecture | Mapping[str, Any] | None) -> str | None:

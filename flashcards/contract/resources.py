@@ -34,7 +34,18 @@ class Model(Record):
     size: int
     origin: Literal["upload", "train"]
     job: JobId | None = None
+    probe: str | None = Field(default=None, description="digest of the probe that every use is checked against")
     created_at: datetime
+
+
+class Lineage(Record):
+    """Where a model came from, and what came of it; newest first, a hundred of each at most."""
+
+    model: ModelId
+    job: JobId | None = Field(description="the job that made it; null for an upload")
+    made_from: list[str] = Field(description="what that job read")
+    flashcards: list[FlashcardsId] = Field(description="captured from it")
+    used_by: list[JobId] = Field(description="jobs that read it")
 
 
 class Split(Record):

@@ -26,6 +26,8 @@ class TrainResult(Record):
 class CaptureResult(Record):
     flashcards: FlashcardsId | None = None
     recipe: Recipe
+    forward_unverified: bool = False
+    "No probe says that the network we built from the checkpoint gives the answers that its owner's gives."
     gamma1: list[float]
     "Smallest step of any card at each pass."
     gamma2: list[float]
@@ -38,6 +40,7 @@ class CaptureResult(Record):
 class EvaluateResult(Record):
     model: ModelId | None = None
     dataset: DatasetId | None = None
+    forward_unverified: bool = False
     split: str
     images: int
     mae: float

@@ -24,6 +24,17 @@ class ModelFacts(Record):
     parameters: int
 
 
+class ProbeQuestion(Record):
+    """A probe holds `x` and the answers `y` that its owner's network gives: N x H x W x C each."""
+
+    kind: Literal["probe"] = "probe"
+    input: Shape
+
+
+class ProbeFacts(Record):
+    images: int
+
+
 class DatasetQuestion(Record):
     kind: Literal["dataset"] = "dataset"
     max_bytes: int = Field(ge=0, description="allowed once it is inflated")

@@ -9,15 +9,15 @@ from sqlalchemy.orm import Session
 from flashcards.contract.architecture import Architecture, ArchitectureField
 from flashcards.contract.base import ModelId, Name
 from flashcards.contract.image import PixelRange, Shape
-from flashcards.contract.resources import Model, Page
-from ledger import jobs, paging, scope, tables
+from flashcards.contract.resources import Lineage, Model, Page
+from ledger import jobs, lineage, paging, scope, tables
 from ledger.errors import Conflict
 from ledger.ids import new_id
 from service import views
 from service.deps import HouseDep, IdempotencyKey, TenantDep
 from service.downloads import download
 from service.errors import Invalid, first_message
-from service.files.facts import ModelFacts, ModelQuestion
+from service.files.facts import ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.intake import RAW_BODY, take_in
 from service.paging import Cursor, Limit, decode_cursor
 from service.uploads import Upload
@@ -98,6 +98,30 @@ def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> 
     with house.db.read() as session:
         row = scope.find(session, tables.Model, tenant, model_id)
     return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.safetensors")
+
+
+@router.get("/{model_id}/lineage")
+def get_model_lineage(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Lineage:
+    """Which job and data made it, and what was made of it."""
+    with house.db.read() as session:
+        return lineage.of_model(session, tenant, model_id)
+
+
+@router.put("/{model_id}/probe", response_model=Model, openapi_extra=RAW_BODY)
+async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, tenant: TenantDep) -> Response:
+    """Images `x` and the answers `y` that your own network gives, as safetensors, N x H x W x C, float32.
+
+    From then on every job that uses the model first checks that ours gives the same answers.
+    """
+    with house.db.read() as session:
+        model = views.model(scope.find(session, tables.Model, tenant, model_id))
+
+    def record(session: Session, upload: Upload, facts: ProbeFacts) -> Model:
+        row = scope.find(session, tables.Model, tenant, model_id)
+        row.probe_digest = upload.digest
+        return views.model(row)
+
+    return await take_in(request, house, tenant, None, ProbeQuestion(input=model.input), record, status=200)
 
 
 @router.delete("/{model_id}", status_code=204)

@@ -1,8 +1,10 @@
 import socket
 import time
 
+import httpx
 import pytest
 from making import npz, push_dataset, push_model, weights
+from service_process import running_service
 
 QUERY = {"name": "net", "architecture": "blk_2_fil_4", "input": "16x16x1"}
 
@@ -130,3 +132,14 @@ def wait_until(holds, seconds: float = 10) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def test_an_upload_over_the_limit_is_refused_announced_or_not(tmp_path):
+    with running_service(tmp_path / "home", threads=1, max_upload_bytes=100_000) as small:
+        with httpx.Client(base_url=small.url, timeout=60) as api:
+            announced = api.post("/v1/datasets", params={"name": "d"}, content=b"x" * 100_001)
+            pieces = (b"x" * 10_000 for _ in range(20))
+            streamed = api.post("/v1/datasets", params={"name": "d"}, content=pieces)
+            assert (announced.status_code, streamed.status_code) == (413, 413)
+            assert announced.json()["type"] == streamed.json()["type"] == "/problems/too-large"
+        assert not any((small.home / "spool").iterdir())

@@ -140,6 +140,7 @@ def upgrade() -> None:
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("origin", sa.String(length=200), nullable=False),
         sa.Column("job_id", sa.String(length=200), nullable=True),
+        sa.Column("probe_digest", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.Float(precision=53), nullable=False),
         sa.ForeignKeyConstraint(["tenant"], ["tenant.id"], name=op.f("fk_model_tenant")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_model")),
