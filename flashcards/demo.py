@@ -45,6 +45,7 @@ class Summary:
     gamma2_last: float
     seconds: dict[str, float]
     sheet: Path
+    source: Path
     reconstructions: Path
 
 
@@ -69,7 +70,7 @@ def run_demo(
         trained, _ = steps.job(client, train(client, dataset, epochs), TrainResult)
         model = trained.model or ""
         measured, evaluation = steps.job(client, client.evaluate(model=model, dataset=dataset), EvaluateResult)
-        captured, _ = steps.job(client, client.capture(model=model, count=count, r=r), CaptureResult)
+        captured, capture = steps.job(client, client.capture(model=model, count=count, r=r), CaptureResult)
         return Summary(
             network=ARCHITECTURE,
             parameters=trained.parameters,
@@ -82,6 +83,7 @@ def run_demo(
             gamma2_last=captured.gamma2[-1],
             seconds=steps.seconds,
             sheet=client.flashcards.sheet(captured.flashcards or "", folder / "sheet.png"),
+            source=client.jobs.artifact(capture, "source.png", folder),
             reconstructions=client.jobs.artifact(evaluation, "reconstructions.png", folder),
         )
 

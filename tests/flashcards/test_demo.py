@@ -16,7 +16,12 @@ def test_the_demo_goes_the_whole_way_and_cleans_up(tmp_path):
     for picture in (summary.sheet, summary.reconstructions):
         with Image.open(picture) as image:
             assert image.format == "PNG"
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"sheet.png", "reconstructions.png", "service.log"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "sheet.png",
+        "source.png",
+        "reconstructions.png",
+        "service.log",
+    }
     left = set(psutil.Process().children()) - set(before)
     assert not left
 
