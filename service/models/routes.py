@@ -1,14 +1,13 @@
-import json
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from flashcards.contract.architecture import Architecture, ArchitectureField
 from flashcards.contract.base import ModelId, Name
-from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
 from ledger import jobs, lineage, paging, scope, tables
 from ledger.errors import Conflict
@@ -18,15 +17,15 @@ from service.deps import HouseDep, IdempotencyKey, TenantDep
 from service.downloads import download
 from service.errors import Invalid, first_message
 from service.files.facts import ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
+from service.files.model import read_architecture, read_range
 from service.intake import RAW_BODY, take_in
 from service.paging import Cursor, Limit, decode_cursor
 from service.uploads import Upload
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 
-_architecture: TypeAdapter[Architecture] = TypeAdapter(ArchitectureField)
-_shape: TypeAdapter[Any] = TypeAdapter(Shape)
-_range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
+Value = TypeVar("Value")
+_shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
 
 
 @router.post("", status_code=201, response_model=Model, openapi_extra=RAW_BODY)
@@ -51,9 +50,9 @@ async def create_model(
 ) -> Response:
     """Upload an autoencoder. The body is the safetensors file, and it is checked before the answer."""
     question = ModelQuestion(
-        architecture=_parsed(_architecture, "architecture", _json_or_name(architecture)),
-        input=_parsed(_shape, "input", input),
-        range=_parsed(_range, "range", range.split(",") if range else None),
+        architecture=_parsed(read_architecture, "architecture", architecture),
+        input=_parsed(_shape.validate_python, "input", input),
+        range=_parsed(read_range, "range", range),
     )
 
     def record(session: Session, upload: Upload, facts: ModelFacts) -> Model:
@@ -135,19 +134,10 @@ def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
         session.delete(row)
 
 
-def _json_or_name(value: str | None) -> Any:
-    if value is None or not value.lstrip().startswith("{"):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise Invalid("query.architecture", "this is not JSON") from None
-
-
-def _parsed(adapter: TypeAdapter[Any], field: str, value: Any) -> Any:
-    if value is None:
+def _parsed(parse: Callable[[str], Value], field: str, text: str | None) -> Value | None:
+    if text is None:
         return None
     try:
-        return adapter.validate_python(value)
+        return parse(text)
     except ValidationError as error:
         raise Invalid(f"query.{field}", first_message(error)) from None

@@ -30,6 +30,7 @@ def assignment(tmp_path):
             architecture={"blocks": 2, "filters": 4},
             input="16x16x1",
             range=(0, 1),
+            made_here=False,
         )
         spec = job_spec.validate_python({"kind": "capture", "model": MODEL, "count": 5, "r": 2, **changes})
         return Assignment(spec=spec, out=str(out), model=model, resume_seconds=10, device="cpu", threads=1)
