@@ -26,8 +26,8 @@ class Child:
     def __init__(self) -> None:
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-        # Threads that spin while they wait for each other starve where cores are shared: training was seen to be ten
-        # times slower. A short spin is as fast as the default on an idle machine and gives way on a busy one.
+        # Threads that spin while they wait for each other starve where cores are shared, and training crawls. A short
+        # spin is as fast as the default on an idle machine and gives way on a busy one.
         environment["GOMP_SPINCOUNT"] = "10000"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "worker.runner"],

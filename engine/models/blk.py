@@ -6,8 +6,8 @@ decoder: conv(F -> F), then B x [nearest 2x, conv(F -> F)], then conv(F -> c), l
 Every conv is 3x3 with bias and zero padding; an activation follows each one but the last. The six parameter counts of
 the paper's architecture table leave no room for batch norm.
 
-Memory format: a batch comes in as channels last, and every layer hands that format on, which is what makes a pass 1.4
-to 1.7 times as fast on a CPU. The weights stay as they are in a checkpoint: oneDNN packs them for itself, and plain
+Memory format: a batch comes in as channels last, and every layer hands that format on, which makes a pass faster on a
+CPU. The weights stay as they are in a checkpoint: oneDNN packs them for itself, and plain
 strides keep the optimizer's state and the files simple.
 """
 
