@@ -11,6 +11,7 @@ class Database:
     """One way in for both databases: `read()` for looking, `write()` for a transaction that commits at its end."""
 
     def __init__(self, url: str) -> None:
+        url = url.replace("postgresql://", "postgresql+psycopg://", 1)
         self.url = url
         self.is_sqlite = url.startswith("sqlite")
         self.bind = create_engine(url, pool_size=8, max_overflow=40, pool_pre_ping=not self.is_sqlite)

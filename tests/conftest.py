@@ -2,7 +2,14 @@ import httpx
 import numpy as np
 import pytest
 from making import npz, push_dataset, push_model
+from servers import postgres
 from service_process import running_service
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory):
+    with postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

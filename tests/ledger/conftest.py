@@ -1,4 +1,7 @@
+from uuid import uuid4
+
 import pytest
+from servers import new_database
 
 from flashcards.contract.specs import job_spec
 from ledger import jobs
@@ -10,10 +13,14 @@ from ledger.tables import DEFAULT_TENANT
 SPEC = {"kind": "capture", "model": "model_" + "0" * 32, "count": 4}
 
 
-@pytest.fixture
-def db(tmp_path):
-    """A database made by the real migrations."""
-    database = Database(f"sqlite:///{tmp_path / 'ledger.db'}")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def db(request, tmp_path):
+    """A database made by the real migrations, of each kind that the service runs on."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    else:
+        url = new_database(request.getfixturevalue("postgres_url"), uuid4().hex)
+    database = Database(url)
     migrate(database)
     yield database
     database.close()
