@@ -21,18 +21,20 @@ class Watch:
         self._poller: asyncio.Task[None] | None = None
         self.closing = False
 
-    async def changed(self, job_id: str, seq: int, timeout: float) -> None:
-        """Return once the job has events after `seq`, or is gone, or the time is up, or the service closes."""
+    async def changed(self, job_id: str, seq: int, timeout: float) -> bool:
+        """True once the job has events after `seq`, or is gone, or the service closes; False when the time is up."""
         if self.closing:
-            return
+            return True
         future = asyncio.get_running_loop().create_future()
         waiter = (seq, future)
         self._waiting[job_id].add(waiter)
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll())
         try:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(future, timeout)
+            await asyncio.wait_for(future, timeout)
+            return True
+        except TimeoutError:
+            return False
         finally:
             self._waiting[job_id].discard(waiter)
             if not self._waiting[job_id]:

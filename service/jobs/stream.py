@@ -29,8 +29,8 @@ async def stream(house: House, tenant: str, job_id: str, after: int) -> AsyncIte
             continue
         if ended:
             return
-        await house.watch.changed(job_id, after, KEEP_ALIVE_SECONDS)
-        yield format_sse_event(comment="still here")
+        if not await house.watch.changed(job_id, after, KEEP_ALIVE_SECONDS):
+            yield format_sse_event(comment="still here")
 
 
 def _look(house: House, tenant: str, job_id: str, after: int) -> tuple[list[Event], bool]:
