@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import obstore
+import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
@@ -18,6 +19,7 @@ from sqlalchemy.orm import Session
 from ledger.tables import Artifact, Blob
 
 CHUNK = 1024**2
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class Store:
     def is_reachable(self) -> bool:
         try:
             next(iter(self._store.list(chunk_size=1)), None)
-        except Exception:
+        except Exception as error:
+            log.warning("store.unreachable", error=str(error))
             return False
         return True
 

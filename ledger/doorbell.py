@@ -44,7 +44,8 @@ class Doorbell:
         try:
             with self._app.connection_for_write() as connection:
                 connection.ensure_connection(max_retries=1, timeout=2)
-        except Exception:
+        except Exception as error:
+            log.warning("broker.unreachable", error=str(error))
             return False
         return True
 

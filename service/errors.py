@@ -3,7 +3,6 @@
 ServiceError
 ├── BadCursor            422  /problems/invalid
 ├── Invalid              422  /problems/invalid
-├── NotReady             503  /problems/not-ready
 ├── Foreign              403  /problems/foreign-host, /problems/foreign-origin
 ├── TooLarge             413  /problems/too-large
 ├── UnfitFile            422  /problems/unfit-file

@@ -3,8 +3,6 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 #: Ids are time-ordered (UUIDv7) behind the name of what they point to: `model_0198...`.
-ID_PATTERN = r"^(model|dataset|flashcards|job)_[0-9a-f]{32}$"
-
 ModelId = Annotated[str, Field(pattern=r"^model_[0-9a-f]{32}$", examples=["model_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])]
 DatasetId = Annotated[
     str, Field(pattern=r"^dataset_[0-9a-f]{32}$", examples=["dataset_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])

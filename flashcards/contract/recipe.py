@@ -8,9 +8,6 @@ from flashcards.contract.image import PixelRange, Shape
 CardDtype = Literal["float32", "uint8"]
 Source = Literal["maze", "auto"]
 
-#: Sources that start from an image: zero passes would leave the pattern as it was, and it is not a card then.
-IMAGE_SOURCES = frozenset({"maze"})
-
 
 class Recipe(Record):
     """Everything needed to make a set of cards again, bit for bit on the same build and CPU type."""

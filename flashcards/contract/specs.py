@@ -62,6 +62,7 @@ class CaptureSpec(Spec):
 
     @model_validator(mode="after")
     def _an_image_needs_a_pass(self) -> Self:
+        # Every source there is starts from an image: without a pass the pattern would stay what it was, and no card.
         if self.r == 0:
             raise ValueError(
                 f"r = 0 would leave the patterns of source {self.source!r} as they are: take r of at least 1"

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import structlog
 from fastapi import APIRouter, Response
 from fastapi.responses import FileResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -11,6 +12,7 @@ from ledger import workers
 from service import telemetry
 from service.deps import House, HouseDep
 
+log = structlog.get_logger()
 router = APIRouter(tags=["health"])
 PAGE = Path(__file__).parent.parent / "page" / "index.html"
 CONTENT_POLICY = (
@@ -66,7 +68,8 @@ def _database(house: House) -> bool:
     try:
         with house.db.read() as session:
             session.execute(text("SELECT 1"))
-    except DBAPIError:
+    except DBAPIError as error:
+        log.warning("database.unreachable", error=str(error.orig))
         return False
     return True
 
