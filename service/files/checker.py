@@ -1,47 +1,98 @@
+"""What an uploaded file holds, or BadFile; and the file to keep in its place, where it has to be converted."""
+
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import overload
+from typing import BinaryIO, overload
 
 from pydantic import ValidationError
 
-from flashcards.contract.image import MAX_CHANNELS, MAX_SIDE
+from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE
+from service.files.errors import BadFile
 from service.files.facts import DatasetFacts, DatasetQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
-from service.files.model import Weights, describe_model
+from service.files.model import Weights, conversion, describe_model
 from service.files.probe import describe_probe
-from service.files.process import ask_child, unchecked
+from service.files.process import Making, ask_child, unchecked
 
 Question = ModelQuestion | ProbeQuestion | DatasetQuestion
 Facts = ModelFacts | ProbeFacts | DatasetFacts
 DEFLATE_RATIO = 1032  # nothing inflates further
+HEADERS = 1 << 20  # what a converted file has beside its numbers, at most
 
 
 @overload
-async def check_file(path: Path, question: ModelQuestion) -> ModelFacts: ...
+async def check_file(path: Path, question: ModelQuestion, made: Path) -> ModelFacts: ...
 @overload
-async def check_file(path: Path, question: ProbeQuestion) -> ProbeFacts: ...
+async def check_file(path: Path, question: ProbeQuestion, made: Path) -> ProbeFacts: ...
 @overload
-async def check_file(path: Path, question: DatasetQuestion) -> DatasetFacts: ...
+async def check_file(path: Path, question: DatasetQuestion, made: Path) -> DatasetFacts: ...
 
 
-async def check_file(path: Path, question: Question) -> Facts:
-    """What the file holds, or BadFile. Only a child process reads it."""
+async def check_file(path: Path, question: Question, made: Path) -> Facts:
+    """Only child processes read it. There is a file at `made` afterwards if that is to be kept instead."""
     with path.open("rb") as upload:
-        size = os.fstat(upload.fileno()).st_size
-        if isinstance(question, ModelQuestion | ProbeQuestion):
-            answer = await ask_child(upload, {"format": "safetensors"}, work=size)
-        else:
-            limits = {"max_bytes": question.max_bytes, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS}
-            work = size + min(question.max_bytes, DEFLATE_RATIO * size)
-            answer = await ask_child(upload, {"format": "npz", **limits}, work=work)
-    try:
-        return _facts(question, answer)
-    except ValidationError as error:
-        raise unchecked("the check gave an answer that makes no sense", error=str(error)) from error
+        try:
+            return await _check(upload, question, made)
+        except ValidationError as error:
+            raise unchecked("the check gave an answer that makes no sense", error=str(error)) from error
 
 
-def _facts(question: Question, answer: dict[str, object]) -> Facts:
-    if isinstance(question, ModelQuestion):
-        return describe_model(question, Weights.model_validate(answer))
-    if isinstance(question, ProbeQuestion):
-        return describe_probe(question, Weights.model_validate(answer))
+async def _check(upload: BinaryIO, question: Question, made: Path) -> Facts:
+    match question:
+        case ModelQuestion():
+            return await _check_model(upload, question, made)
+        case ProbeQuestion():
+            answer = await ask_child(upload, {"format": "safetensors"}, work=_size(upload))
+            return describe_probe(question, Weights.model_validate(answer))
+        case DatasetQuestion():
+            return await _check_dataset(upload, question, made)
+
+
+async def _check_model(upload: BinaryIO, question: ModelQuestion, made: Path) -> ModelFacts:
+    answer = await ask_child(upload, {"format": "weights"}, work=_size(upload))
+    weights = Weights.model_validate(answer)
+    facts = describe_model(question, weights)
+    if order := conversion(facts, weights):
+        told = {"format": "weights", **order.model_dump()}
+        with _fresh(made, 4 * facts.parameters + HEADERS) as making:
+            await ask_child(upload, told, work=_size(upload), making=making)
+    return facts
+
+
+async def _check_dataset(upload: BinaryIO, question: DatasetQuestion, made: Path) -> DatasetFacts:
+    most = question.max_bytes
+    work = _size(upload) + min(most, DEFLATE_RATIO * _size(upload))
+    limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS}
+    answer = await ask_child(upload, {"format": "dataset", **limits}, work=work)
+    if answer.get("format") != "images":
+        return _as_asked(DatasetFacts.model_validate(answer), question)
+    order = {"max_bytes": most, "max_side": MAX_SIDE, "suffixes": IMAGE_SUFFIXES, "input": question.input}
+    with _fresh(made, most + HEADERS) as making:
+        answer = await ask_child(upload, {"format": "images", **order}, work=work, making=making)
     return DatasetFacts.model_validate(answer)
+
+
+def _as_asked(facts: DatasetFacts, question: DatasetQuestion) -> DatasetFacts:
+    for split in facts.splits.values():
+        if question.input not in (None, split.shape):
+            how = "?input= resizes the images of a zip; an npz is kept as it is"
+            raise BadFile("the images have another shape", f"the npz holds {split.shape}, not {question.input}: {how}")
+    return facts
+
+
+@contextmanager
+def _fresh(path: Path, most: int) -> Iterator[Making]:
+    """An empty file for a conversion; nothing is left of it where that fails."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        yield Making(fd, most)
+    except BaseException:
+        path.unlink()
+        raise
+    finally:
+        os.close(fd)
+
+
+def _size(upload: BinaryIO) -> int:
+    return os.fstat(upload.fileno()).st_size

@@ -1,5 +1,6 @@
 """`python -I -m service.files.child ORDER < upload`: one JSON line on stdout, and the end.
 
+Most orders are to read. Those that convert get one more open descriptor, of an empty file that they may fill.
 No pydantic in here: it would double the time that an upload waits for its answer.
 """
 
@@ -14,9 +15,11 @@ from typing import Any
 
 from service.files import sandbox
 from service.files.errors import UNCHECKED, BadFile
+from service.files.out import NoRoom, Out
 from service.files.upload import Upload
 
 Reader = Callable[[Upload], object]
+Maker = Callable[[Upload, Out], object]
 
 
 def main(order: str) -> None:
@@ -27,26 +30,53 @@ def main(order: str) -> None:
 
 def _answer(order: dict[str, Any]) -> dict[str, object]:
     try:
-        read = _reader(**order["read"])
-        sandbox.enter(order["seconds"])
-        return {"facts": read(Upload(0))}
+        return {"facts": _facts(order["read"], order["seconds"], **order["out"])}
     except BadFile as bad:
         return {"bad": {"title": bad.title, "detail": bad.detail}}
+    except NoRoom as full:
+        return {"full": full.errno}
     except MemoryError:
         return {"bad": {"title": UNCHECKED, "detail": "it needs more memory than a check may use"}}
     except Exception:
         return {"crash": traceback.format_exc()[-2000:]}
 
 
-def _reader(format: str, **limits: int) -> Reader:
-    """Imported here, while modules can still be opened, and only what this file takes."""
+def _facts(read: dict[str, Any], seconds: int, fd: int | None = None, most: int = 0) -> object:
+    """Modules are imported first, while they can still be opened, and only what this file takes."""
+    if fd is None:
+        look = _reader(**read)
+        sandbox.enter(seconds)
+        return look(Upload(0))
+    make = _maker(**read)
+    sandbox.enter(seconds, fd, most)
+    with Out(fd) as out:
+        return make(Upload(0), out)
+
+
+def _reader(format: str, **limits: Any) -> Reader:
+    if format == "weights":
+        from service.files.weights import read_weights
+
+        return lambda upload: read_weights(upload).told()
     if format == "safetensors":
-        from service.files.safetensors import read_weights
+        from service.files.safetensors import read_safetensors
 
-        return read_weights
-    from service.files.npz import Limits, read_splits
+        return lambda upload: read_safetensors(upload).told()
+    from service.files.dataset import read_dataset
+    from service.files.npz import Limits
 
-    return partial(read_splits, limits=Limits(**limits))
+    return partial(read_dataset, limits=Limits(**limits))
+
+
+def _maker(format: str, **told: Any) -> Maker:
+    if format == "weights":
+        from service.files.tensors import write_weights
+        from service.files.weights import read_weights
+
+        return lambda upload, out: write_weights(upload, out, read_weights(upload), **told)
+    from service.files.images import Wanted, write_dataset
+
+    return partial(write_dataset, wanted=Wanted(**told))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ class ModelFacts(Record):
     input: Shape
     range: PixelRange
     parameters: int
+    mapping: dict[str, str] | None = Field(default=None, description="their name -> ours, where they differ")
 
 
 class ProbeQuestion(Record):
@@ -38,6 +39,7 @@ class ProbeFacts(Record):
 class DatasetQuestion(Record):
     kind: Literal["dataset"] = "dataset"
     max_bytes: int = Field(ge=0, description="allowed once it is inflated")
+    input: Shape | None = Field(default=None, description="what the images of a zip are brought to")
 
 
 class DatasetFacts(Record):

@@ -18,8 +18,15 @@ SIGNATURES = (
     (b"PAR1", "a parquet file"),
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
+    (b"RIFF", "a WEBP image or another RIFF file"),
+    (b"GIF8", "a GIF image"),
+    (b"BM", "a BMP image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
     (b"%PDF", "a PDF"),
+    (b"%!PS", "a PostScript file"),
 )
+TAR_PLACE, TAR = 257, b"ustar"
 
 
 def looks_like(head: bytes) -> str:
@@ -32,7 +39,9 @@ def looks_like(head: bytes) -> str:
     for signature, name in SIGNATURES:
         if head.startswith(signature):
             return name
-    if head[0] == 0x80 and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+    if head[TAR_PLACE:].startswith(TAR):
+        return "a tar file"
+    if is_pickle(head):
         return "a pickle, such as an old .pt checkpoint"
     return _text(head)
 
@@ -40,6 +49,11 @@ def looks_like(head: bytes) -> str:
 def is_safetensors(head: bytes) -> bool:
     """A header length below 2**32, then the JSON. The first bytes alone may read as another format's signature."""
     return head[4:9] == b"\0\0\0\0{"
+
+
+def is_pickle(head: bytes) -> bool:
+    """Of protocol 2 to 5. The older ones are text."""
+    return head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
 def _zip(head: bytes) -> str:

@@ -1,18 +1,18 @@
 """Do these weights make a model? What the uploader and the metadata say, against the tensors that are there."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from flashcards.contract.architecture import Architecture, ArchitectureField, TensorShape
 from flashcards.contract.base import Record
 from flashcards.contract.image import ImageShape, PixelRange, Shape
 from service.files.errors import BadFile
 from service.files.facts import ModelFacts, ModelQuestion
-from service.files.words import quoted, several, sides
+from service.files.names import UNFIT, match
+from service.files.words import quoted
 
-UNFIT = "the weights do not fit the architecture"
 DEFAULT_INPUT = ImageShape(32, 32, 3)
 DEFAULT_RANGE = (0.0, 1.0)
 
@@ -23,8 +23,19 @@ _range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
 
 
 class Weights(Record):
+    """What the child found, in the order of the file."""
+
+    format: Literal["safetensors", "pt"]
     metadata: dict[str, str]
     tensors: dict[str, TensorShape]
+    dtypes: list[str]
+
+
+class Conversion(Record):
+    """What has to be done before the weights can be kept."""
+
+    names: dict[str, str] = Field(description="theirs -> ours, in our order")
+    metadata: dict[str, str]
 
 
 def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
@@ -34,9 +45,30 @@ def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
     if not architecture.fits(shape):
         stride = architecture.stride
         raise BadFile(UNFIT, f"{architecture.name} needs sides that {stride} divides, and the input is {shape}")
-    _check_tensors(dict(architecture.tensors(shape.channels)), weights.tensors, f"{architecture.name} on {shape}")
+    ours, whose = dict(architecture.tensors(shape.channels)), f"{architecture.name} on {shape}"
+    names = match(ours, weights.tensors, ordered=weights.format == "pt", whose=whose)
+    renamed = {theirs: name for theirs, name in names.items() if theirs != name}
     parameters = architecture.parameters(shape.channels)
-    return ModelFacts(architecture=architecture, input=shape, range=limits, parameters=parameters)
+    return ModelFacts(
+        architecture=architecture, input=shape, range=limits, parameters=parameters, mapping=renamed or None
+    )
+
+
+def conversion(facts: ModelFacts, weights: Weights) -> Conversion | None:
+    """None for what is already as we keep it: safetensors, float32, our names."""
+    others = [dtype for dtype in weights.dtypes if dtype != "float32"]
+    if weights.format == "safetensors" and not others and not facts.mapping:
+        return None
+    theirs = {name: other for other, name in (facts.mapping or {}).items()}
+    low, high = facts.range
+    metadata = {
+        "flashcards.architecture": facts.architecture.model_dump_json(),
+        "flashcards.input": str(facts.input),
+        "flashcards.range": f"{low!r},{high!r}",
+        "flashcards.converted_from": ", ".join([weights.format, *others]),
+    }
+    ours = facts.architecture.tensors(facts.input.channels)
+    return Conversion(names={theirs.get(name, name): name for name, _ in ours}, metadata=metadata)
 
 
 def read_architecture(text: str) -> Architecture:
@@ -75,15 +107,3 @@ def _from_metadata(metadata: dict[str, str], key: str, parse: Callable[[str], Va
 
 def _in_words(architecture: Architecture) -> str:
     return f"{architecture.name} ({architecture.activation}, {architecture.head} head)"
-
-
-def _check_tensors(wanted: dict[str, TensorShape], there: dict[str, TensorShape], whose: str) -> None:
-    missing, unexpected = wanted.keys() - there.keys(), there.keys() - wanted.keys()
-    if missing or unexpected:
-        parts = (("missing", missing), ("not expected", unexpected))
-        words = "; ".join(f"{what}: {several(names)}" for what, names in parts if names)
-        raise BadFile(UNFIT, f"against {whose}, {words}")
-    for name, shape in wanted.items():
-        if there[name] != shape:
-            got = sides(there[name])
-            raise BadFile(UNFIT, f"{quoted(name)} of {whose} is {sides(shape)}, and the file has {got}")

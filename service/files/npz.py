@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf, isfinite
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class SplitFacts(TypedDict):
     low: float
     high: float
     classes: int | None
+    labels: NotRequired[list[str] | None]
 
 
 class Splits(TypedDict):

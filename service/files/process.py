@@ -1,6 +1,7 @@
 """Runs the child. Whatever becomes of it, the uploader gets an answer and no process stays behind."""
 
 import asyncio
+import errno
 import json
 import os
 import sys
@@ -8,7 +9,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
 from contextlib import suppress
 from math import ceil
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -27,6 +28,13 @@ STOPPED = "the check stopped before its end: the file may be damaged, or need mo
 log = structlog.get_logger()
 
 
+class Making(NamedTuple):
+    """The empty file that a conversion fills, and how large it may become."""
+
+    fd: int
+    most: int
+
+
 class Refusal(BaseModel):
     title: str
     detail: str
@@ -35,16 +43,19 @@ class Refusal(BaseModel):
 class Answer(BaseModel):
     facts: dict[str, object] | None = None
     bad: Refusal | None = None
+    full: int | None = None
     crash: str | None = None
 
 
-async def ask_child(upload: BinaryIO, read: Mapping[str, str | int], work: int) -> dict[str, object]:
+async def ask_child(
+    upload: BinaryIO, read: Mapping[str, object], work: int, making: Making | None = None
+) -> dict[str, object]:
     """`work` is how many bytes there are to go through, at most."""
     seconds = SECONDS + ceil(work / SLOWEST)
-    order = json.dumps({"read": read, "seconds": seconds})
+    order = json.dumps({"read": read, "seconds": seconds, "out": making._asdict() if making else {}})
     try:
         async with asyncio.timeout(seconds):
-            output, status = await _run(upload, order)
+            output, status = await _run(upload, order, making)
     except TimeoutError:
         raise unchecked(f"it took longer than {seconds} seconds", order=order) from None
     except OSError as error:
@@ -58,9 +69,9 @@ def unchecked(detail: str, **clues: object) -> BadFile:
     return BadFile(UNCHECKED, detail)
 
 
-async def _run(upload: BinaryIO, order: str) -> tuple[bytes, int]:
+async def _run(upload: BinaryIO, order: str, making: Making | None) -> tuple[bytes, int]:
     # Shielded: a start that is cancelled half way would leave a process that nobody holds.
-    starting = asyncio.ensure_future(_start(upload, order))
+    starting = asyncio.ensure_future(_start(upload, order, making))
     try:
         process = await asyncio.shield(starting)
         return await _read(process), await process.wait()
@@ -68,10 +79,17 @@ async def _run(upload: BinaryIO, order: str) -> tuple[bytes, int]:
         await _end(await starting)
 
 
-async def _start(upload: BinaryIO, order: str) -> Process:
-    environment = ENVIRONMENT | {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+async def _start(upload: BinaryIO, order: str, making: Making | None) -> Process:
     return await asyncio.create_subprocess_exec(
-        *COMMAND, order, stdin=upload, stdout=PIPE, stderr=DEVNULL, env=environment, cwd="/", start_new_session=True
+        *COMMAND,
+        order,
+        stdin=upload,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        pass_fds=(making.fd,) if making else (),
+        env=ENVIRONMENT | {name: os.environ[name] for name in PASSED_ON if name in os.environ},
+        cwd="/",
+        start_new_session=True,
     )
 
 
@@ -98,6 +116,10 @@ def _facts(output: bytes, status: int) -> dict[str, object]:
         raise unchecked(STOPPED, status=status, output=output[:200]) from error
     if answer.bad:
         raise BadFile(answer.bad.title, answer.bad.detail)
+    if answer.full == errno.ENOSPC:
+        raise OSError(errno.ENOSPC, "no room for the converted file")
+    if answer.full is not None:
+        raise unchecked("it becomes larger than it may", errno=answer.full)
     if answer.facts is None or status != 0:
         raise unchecked(STOPPED, status=status, crash=answer.crash)
     return answer.facts

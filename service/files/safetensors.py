@@ -1,51 +1,44 @@
 """safetensors, read by hand: 8 bytes of length, a JSON header, then the tensors back to back."""
 
 import json
+from itertools import accumulate
 from math import prod
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from service.files.errors import BadFile
 from service.files.looks import is_safetensors, looks_like
+from service.files.tensors import ITEM, Held, Tensor, check_dtype, check_number, is_name
 from service.files.upload import Upload
 from service.files.words import quoted, several, sides, size
 
-MAX_HEADER = 100_000_000
-MAX_TENSORS = 256
+MAX_HEADER = 8_000_000  # the format allows 100 MB, which take gigabytes once they are parsed
 MAX_DIMENSIONS = 8
-MAX_NAME = 200
 MAX_TEXT = 4096
 MAX_COUNT = 2**60
-ITEM = 4  # bytes of a float32, the only dtype taken
 CHUNK = 4 << 20
 OUR_KEYS = ("flashcards.architecture", "flashcards.input", "flashcards.range")
 DAMAGED = "the safetensors header is damaged"
 CUT_OFF = "the file is cut off"
 
 
-class Weights(TypedDict):
-    metadata: dict[str, str]
-    tensors: dict[str, list[int]]
-
-
-class Tensor(NamedTuple):
+class Placed(NamedTuple):
     begin: int
     end: int
     name: str
+    dtype: str
     shape: list[int]
 
 
-def read_weights(upload: Upload) -> Weights:
+def read_safetensors(upload: Upload) -> Held:
     start, header = _header(upload)
     metadata = _metadata(header.pop("__metadata__", {}))
-    if len(header) > MAX_TENSORS:
-        some = several(header)
-        raise BadFile("too many tensors", f"no architecture here has {len(header):,} tensors, such as {some}")
-    tensors = sorted(_tensor(name, entry) for name, entry in header.items())
-    _check_tiling(tensors, upload.size - start)
-    _check_values(upload, tensors, start)
-    return {"metadata": metadata, "tensors": {tensor.name: tensor.shape for tensor in tensors}}
+    check_number(list(header), several(header))
+    placed = sorted(_placed(name, entry) for name, entry in header.items())
+    _check_tiling(placed, upload.size - start)
+    _check_values(upload, placed, start)
+    return Held("safetensors", metadata, [_tensor(each, start) for each in placed])
 
 
 def _header(upload: Upload) -> tuple[int, dict[str, Any]]:
@@ -102,25 +95,25 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _tensor(name: str, entry: object) -> Tensor:
-    if len(name) > MAX_NAME or not name.isprintable():
+def _placed(name: str, entry: object) -> Placed:
+    if not is_name(name):
         raise BadFile(DAMAGED, f"{quoted(name)} is not a name for a tensor")
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise BadFile(DAMAGED, f"{quoted(name)} needs dtype, shape and data_offsets, and nothing else")
-    if entry["dtype"] != "F32":
-        raise BadFile("the weights are not float32", _how_to_convert(name, entry["dtype"]))
+    dtype = entry["dtype"]
+    check_dtype(name, dtype)
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _counts(shape) or len(shape) > MAX_DIMENSIONS or not _counts(offsets) or len(offsets) != 2:
         raise BadFile(DAMAGED, f"shape or data_offsets of {quoted(name)} are not plain counts")
     begin, end = offsets
-    if end - begin != prod(shape) * ITEM:
+    if end - begin != prod(shape) * ITEM[dtype]:
         raise BadFile(DAMAGED, f"{quoted(name)} of shape {sides(shape)} does not take {end - begin:,} bytes")
-    return Tensor(begin, end, name, shape)
+    return Placed(begin, end, name, dtype, shape)
 
 
-def _how_to_convert(name: str, dtype: object) -> str:
-    how = "save_file({k: v.float() for k, v in state.items()}, path) converts a state dict"
-    return f"{quoted(name)} is {quoted(str(dtype))}, and F32 is taken; {how}"
+def _tensor(placed: Placed, start: int) -> Tensor:
+    steps = list(accumulate(placed.shape[:0:-1], int.__mul__, initial=1))[::-1] if placed.shape else []
+    return Tensor(placed.name, placed.dtype, placed.shape, steps, start + placed.begin, prod(placed.shape))
 
 
 def _counts(value: object) -> bool:
@@ -128,7 +121,7 @@ def _counts(value: object) -> bool:
     return isinstance(value, list) and all(type(item) is int and 0 <= item < MAX_COUNT for item in value)
 
 
-def _check_tiling(tensors: list[Tensor], length: int) -> None:
+def _check_tiling(tensors: list[Placed], length: int) -> None:
     position = 0
     for tensor in tensors:
         if tensor.begin != position:
@@ -141,9 +134,10 @@ def _check_tiling(tensors: list[Tensor], length: int) -> None:
         raise BadFile(DAMAGED, f"{size(length - position)} follow the last tensor")
 
 
-def _check_values(upload: Upload, tensors: list[Tensor], start: int) -> None:
+def _check_values(upload: Upload, tensors: list[Placed], start: int) -> None:
+    """Of float32, which is kept as it is; the others are looked at as they are converted."""
     buffer = memoryview(bytearray(CHUNK))
-    for tensor in tensors:
+    for tensor in (each for each in tensors if each.dtype == "F32"):
         for offset in range(tensor.begin, tensor.end, CHUNK):
             part = buffer[: min(CHUNK, tensor.end - offset)]
             upload.fill(part, start + offset)

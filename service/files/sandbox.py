@@ -52,20 +52,21 @@ LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050001  # the lower half is the errno: EPERM
 
 
-def enter(seconds: int) -> None:
-    close_files()
+def enter(seconds: int, out: int | None = None, out_bytes: int = 0) -> None:
+    """`out` is a descriptor that stays open for writing, up to `out_bytes`."""
+    close_files(out)
     if sys.platform == "linux":
         leave_namespaces()
-    set_limits(seconds)
+    set_limits(seconds, out_bytes)
     if sys.platform == "linux":
         give_up_rights()
         filter_calls()
 
 
-def close_files() -> None:
-    """All but the upload and the answer: uvloop hands on whatever its process holds, listening sockets among it."""
+def close_files(out: int | None = None) -> None:
+    """All but the upload, the answer and `out`: uvloop hands on what its process holds, listening sockets among it."""
     for name in os.listdir("/dev/fd"):
-        if int(name) > 2:
+        if int(name) > 2 and int(name) != out:
             with suppress(OSError):  # the listing held one itself
                 os.close(int(name))
 
@@ -75,12 +76,12 @@ def leave_namespaces() -> None:
     _libc().unshare(NEW_USER_AND_NETWORK)
 
 
-def set_limits(seconds: int) -> None:
+def set_limits(seconds: int, out_bytes: int = 0) -> None:
     for what, most in (
         (resource.RLIMIT_AS, MEMORY),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_FSIZE, out_bytes),
         (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 0),  # what is open stays open
     ):

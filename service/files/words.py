@@ -5,8 +5,12 @@ from collections.abc import Iterable
 SHOWN = 4
 
 
+def clipped(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def quoted(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+    return repr(clipped(text))
 
 
 def several(names: Iterable[str]) -> str:

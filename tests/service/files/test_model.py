@@ -20,7 +20,9 @@ def describe(
         tensors.pop(name.replace("__", "."), None)
         if shape is not None:
             tensors[name.replace("__", ".")] = shape
-    return describe_model(question, Weights(metadata=metadata or {}, tensors=tensors))
+    return describe_model(
+        question, Weights(format="safetensors", metadata=metadata or {}, tensors=tensors, dtypes=["float32"])
+    )
 
 
 def refusal(*args: object, **changes: tuple[int, ...] | None) -> BadFile:

@@ -90,6 +90,17 @@ def test_what_was_inherited_is_closed(tmp_path: Path) -> None:
     assert answer == {"first": "OSError", "last": "OSError", "answer": "done"}
 
 
+def test_one_file_may_be_written_up_to_its_limit(tmp_path: Path) -> None:
+    out = "out = os.open(folder + '/out', os.O_WRONLY | os.O_CREAT); other = os.dup(1)"
+    deeds = {"some": "assert os.write(out, b'x' * 600) == 600", "more": "os.write(out, b'x' * 600)"}
+    deeds |= {"too much": "os.write(out, b'x')", "other": "os.write(other, b'x')", "open": "open(folder + '/new', 'w')"}
+    answer = told(f"{out}; sandbox.enter(20, out, 1000)", deeds, tmp_path)
+    assert answer == {"some": "done", "more": "done", "too much": "OSError", "other": "OSError"} | {
+        "open": "PermissionError"
+    }
+    assert (tmp_path / "out").read_bytes() == b"x" * 1000
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux's")
 def test_the_namespaces_alone_leave_no_way_to_a_server_next_door(tmp_path: Path) -> None:
     doors = "before = os.readlink('/proc/self/ns/net'); sandbox.leave_namespaces()"
