@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, TrainSpec
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, NoopSpec, TrainSpec
 from ledger import scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
@@ -32,6 +32,8 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
             inputs = _admit_capture(session, settings, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
+        case NoopSpec():
+            inputs = []
     return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs)
 
 

@@ -6,6 +6,15 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.orm import Session
 
+#: A server behind a cut cable says nothing, and would be waited for a quarter of an hour: longer than any lease.
+GIVE_UP = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 15_000,  # milliseconds until what was sent must be acknowledged
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
+
 
 class Database:
     """One way in for both databases: `read()` for looking, `write()` for a transaction that commits at its end."""
@@ -14,7 +23,8 @@ class Database:
         url = url.replace("postgresql://", "postgresql+psycopg://", 1)
         self.url = url
         self.is_sqlite = url.startswith("sqlite")
-        self.bind = create_engine(url, pool_size=8, max_overflow=40, pool_pre_ping=not self.is_sqlite)
+        options: dict[str, Any] = {} if self.is_sqlite else {"pool_pre_ping": True, "connect_args": GIVE_UP}
+        self.bind = create_engine(url, pool_size=8, max_overflow=40, **options)
         # SQLite has one writer, and waits for it by sleeping. Inside one process a lock hands over at once.
         self._writer = threading.RLock() if self.is_sqlite else nullcontext()
         if self.is_sqlite:

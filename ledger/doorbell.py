@@ -105,6 +105,7 @@ def _unheard(db: Database, queue: str, after_seconds: float, limit: int) -> list
     """The oldest few, marked as rung from now on."""
     with db.write() as session:
         oldest = select(Job.id).where(Job.state == "queued", Job.queue == queue).order_by(Job.id).limit(limit)
-        stale = (Job.rung_at.is_(None)) | (Job.rung_at < now() - after_seconds)
+        # Either way: a ring from the future was rung before the clock was put back.
+        stale = (Job.rung_at.is_(None)) | (func.abs(now() - Job.rung_at) > after_seconds)
         marked = update(Job).where(Job.id.in_(oldest.scalar_subquery()), stale).values(rung_at=now())
         return list(session.scalars(marked.returning(Job.id).execution_options(synchronize_session=False)))

@@ -3,7 +3,10 @@
 LedgerError
 ├── NotFound          no such thing, or not the caller's
 ├── Conflict          it is there, but not in a state that allows this
-└── Unfit             a spec that does not go with what exists (carries the field)
+├── Unfit             a spec that does not go with what exists (carries the field)
+├── TooManyJobs       the key's quota of unfinished jobs is used up
+├── NoRoom            the key's quota of stored bytes is used up
+└── StoreAway         the store of files does not answer, or refuses us
 """
 
 
@@ -26,3 +29,19 @@ class Unfit(LedgerError):
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(detail)
         self.field = field
+
+
+class TooManyJobs(LedgerError):
+    pass
+
+
+class NoRoom(LedgerError):
+    pass
+
+
+class StoreAway(LedgerError):
+    def __init__(
+        self, passes: bool, detail: str = "files cannot be read or written right now; try again later"
+    ) -> None:
+        super().__init__(detail)
+        self.passes = passes  # worth waiting for; a refusal is not

@@ -1,7 +1,8 @@
 """Answers by `Idempotency-Key`: the same request again gets the same answer, and nothing is done twice.
 
 The first request reserves the key; its answer is written in the transaction that does the work. A holder that dies
-lets its lock lapse, and the next request with the key starts afresh.
+lets its lock lapse, and the next request with the key starts afresh; should the holder live after all, its work is
+undone with its transaction, because the key is no longer its own.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from ledger.clock import now
 from ledger.db import Database
 from ledger.tables import Idempotency
 
-LOCK_SECONDS = 60
+LOCK_SECONDS = 10
+LONG_LOCK_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,20 @@ class InFlight(Exception):
     """A twin with the same key is being answered right now."""
 
 
-def reserve(db: Database, tenant: str, key: str, holder: str) -> Answer | None:
+def reserve(db: Database, tenant: str, key: str, holder: str, seconds: float = LOCK_SECONDS) -> Answer | None:
     """The answer given before, or None: the key is now the caller's."""
     with db.write() as session:
-        row = {"tenant": tenant, "key": key, "holder": holder, "locked_until": now() + LOCK_SECONDS}
+        row = {"tenant": tenant, "key": key, "holder": holder, "locked_until": now() + seconds}
         insert = (sqlite if db.is_sqlite else postgresql).insert
         if session.execute(insert(Idempotency).values(row).on_conflict_do_nothing().returning(Idempotency.key)).all():
             return None
         stored = session.execute(select(Idempotency).where(*_is(tenant, key))).scalar_one()
         if stored.status is not None:
             return Answer(stored.fingerprint or "", stored.status, stored.location, stored.body or "")
-        lapsed = update(Idempotency).where(*_is(tenant, key), Idempotency.locked_until < now())
-        if session.execute(lapsed.values(holder=holder, locked_until=now() + LOCK_SECONDS)).rowcount == 1:  # type: ignore[attr-defined]
+        # A lock from the future was set before the clock was put back.
+        from_the_future = Idempotency.locked_until > now() + 2 * LONG_LOCK_SECONDS
+        lapsed = update(Idempotency).where(*_is(tenant, key), (Idempotency.locked_until < now()) | from_the_future)
+        if session.execute(lapsed.values(holder=holder, locked_until=now() + seconds)).rowcount == 1:  # type: ignore[attr-defined]
             return None
         raise InFlight
 
@@ -49,15 +53,18 @@ def hold_on(db: Database, tenant: str, key: str, holder: str) -> None:
     """A long upload keeps its key locked."""
     with db.write() as session:
         lock = update(Idempotency).where(*_is(tenant, key), Idempotency.holder == holder)
-        session.execute(lock.values(locked_until=now() + LOCK_SECONDS))
+        session.execute(lock.values(locked_until=now() + LONG_LOCK_SECONDS))
 
 
 def answer(session: Session, tenant: str, key: str, holder: str, given: Answer) -> None:
-    session.execute(
+    """Raises InFlight where another request took the key over meanwhile: what was done must then not be kept."""
+    kept = (
         update(Idempotency)
         .where(*_is(tenant, key), Idempotency.holder == holder)
         .values(fingerprint=given.fingerprint, status=given.status, location=given.location, body=given.body)
     )
+    if session.execute(kept).rowcount != 1:  # type: ignore[attr-defined]
+        raise InFlight
 
 
 def give_up(db: Database, tenant: str, key: str, holder: str) -> None:

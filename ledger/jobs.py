@@ -21,11 +21,12 @@ INSERT_JOB = insert(Job.__table__).returning(Job.created_at)  # type: ignore[arg
 INSERT_INPUT = insert(JobInput.__table__)  # type: ignore[arg-type]
 
 
-def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted) -> Job:
+def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted, key_id: str | None = None) -> Job:
     """The row and its first event, in the caller's transaction."""
     values = {
         "id": new_id("job"),
         "tenant": tenant,
+        "key_id": key_id,
         "kind": spec.kind,
         "queue": admitted.queue,
         "state": "queued",
@@ -39,7 +40,8 @@ def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted) -> 
     connection = session.connection()
     created_at = connection.execute(INSERT_JOB, values).scalar_one()
     job = Job(**values, created_at=created_at)
-    connection.execute(INSERT_INPUT, [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
+    if admitted.inputs:
+        connection.execute(INSERT_INPUT, [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
     events.write(session, job.id, 0, 1, [("state", {"state": "queued"})])
     return job
 

@@ -178,6 +178,18 @@ def expire(db: Database) -> int:
     return count
 
 
+def shorten_leases(db: Database, lease_seconds: float) -> int:
+    """A lease longer than any that is given was made before the clock was put back: its holder has one more to show
+    that it lives. Left alone, the job of a dead one would wait until the clock has caught up."""
+    too_long = (Job.state == "running", Job.lease_until > now() + 2 * lease_seconds)
+    with db.read() as session:
+        ids = session.scalars(select(Job.id).where(*too_long)).all()
+    for job_id in ids:
+        with db.write() as session:
+            session.execute(update(Job).where(Job.id == job_id, *too_long).values(lease_until=now() + lease_seconds))
+    return len(ids)
+
+
 def expire_worker(db: Database, worker_id: str, reason: str) -> int:
     """Take back the jobs of a worker that was seen to die, without waiting for its leases."""
     with db.write() as session:

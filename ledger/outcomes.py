@@ -5,21 +5,22 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from flashcards.contract.image import parse_image_shape
-from flashcards.contract.results import CaptureResult, EvaluateResult, TrainResult
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, TrainSpec, job_spec
+from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, NoopSpec, TrainSpec, job_spec
 from ledger import artifacts, lifecycle
 from ledger.artifacts import Product
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
 from ledger.tables import Dataset, Flashcards, Model
 
-Result = TrainResult | CaptureResult | EvaluateResult
+Result = TrainResult | CaptureResult | EvaluateResult | NoopResult
 
 
 def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list[Product]) -> bool:
-    """State, files, what was made and the last event: one transaction, the caller's."""
+    """State, files, what was made and the last event: one transaction, the caller's. False: as in `end`."""
     spec = job_spec.validate_python(claim.spec)
     files = {product.name: product for product in products}
+    result: Result
     match spec:
         case TrainSpec():
             result = _trained(session, claim, spec, TrainResult.model_validate(said), files["model.safetensors"])
@@ -28,14 +29,19 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
         case EvaluateSpec():
             checked = EvaluateResult.model_validate(said)
             result = checked.model_copy(update={"model": spec.model, "dataset": spec.dataset})
-    return end(session, claim, "succeeded", products, result=result.model_dump(mode="json"))
+        case NoopSpec():
+            result = NoopResult.model_validate(said)
+    if not end(session, claim, "succeeded", products, result=result.model_dump(mode="json")):
+        return False
+    artifacts.forget_resume_points(session, claim.job_id)
+    return True
 
 
 def end(session: Session, claim: Claim, state: str, products: list[Product], **what: Any) -> bool:
+    """False: somebody else holds the job by now, and the caller's transaction must not be committed."""
     if not lifecycle.settle(session, claim, state, **what):
-        session.rollback()
         return False
-    artifacts.record_products(session, claim.tenant, claim.job_id, claim.attempt, products)
+    artifacts.record_products(session, claim.job_id, claim.attempt, products)
     return True
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ledger.clock import now
@@ -26,6 +26,7 @@ class Table(DeclarativeBase):
         str: String(200),
         float: Float(53),
         int: BigInteger(),
+        bool: Boolean(),
     }
 
 
@@ -35,14 +36,37 @@ class Tenant(Table):
     created_at: Mapped[float] = mapped_column(default=now())
 
 
+class ApiKey(Table):
+    """The key itself is shown once and kept nowhere; `digest` is its HMAC."""
+
+    __tablename__ = "api_key"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str]
+    hint: Mapped[str]
+    digest: Mapped[str]
+    scopes: Mapped[list[Any]]
+    retain_data: Mapped[bool]
+    requests_per_minute: Mapped[int | None]
+    max_unfinished_jobs: Mapped[int | None]
+    max_stored_bytes: Mapped[int | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    expires_at: Mapped[float | None]
+    revoked_at: Mapped[float | None]
+    last_used_at: Mapped[float | None]
+    __table_args__ = (Index(None, "digest", unique=True), Index(None, "tenant", "id"))
+
+
 class Blob(Table):
-    """Bytes in the store, under `{tenant}/{digest}`."""
+    """Bytes in the store, under `{tenant}/{digest}`. `ledger.blobs` says how rows and bytes stay together."""
 
     __tablename__ = "blob"
     tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
     digest: Mapped[str] = mapped_column(primary_key=True)
     size: Mapped[int]
     created_at: Mapped[float] = mapped_column(default=now())
+    touched_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "touched_at"), Index(None, "tenant", "created_at", "digest"))
 
 
 class Model(Table):
@@ -59,8 +83,10 @@ class Model(Table):
     origin: Mapped[str]
     job_id: Mapped[str | None]
     probe_digest: Mapped[str | None]
+    mapping: Mapped[dict[str, Any] | None]
+    uploaded_digest: Mapped[str | None]
     created_at: Mapped[float] = mapped_column(default=now())
-    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"), Index(None, "probe_digest"))
 
 
 class Dataset(Table):
@@ -72,7 +98,10 @@ class Dataset(Table):
     size: Mapped[int]
     format: Mapped[str]
     splits: Mapped[dict[str, Any]]
+    uploaded_digest: Mapped[str | None]
+    retain: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[float] = mapped_column(default=now())
+    expires_at: Mapped[float | None]
     __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
 
 
@@ -88,7 +117,12 @@ class Flashcards(Table):
     size: Mapped[int]
     sheet_digest: Mapped[str]
     created_at: Mapped[float] = mapped_column(default=now())
-    __table_args__ = (Index(None, "tenant", "id"), Index(None, "model_id"))
+    __table_args__ = (
+        Index(None, "tenant", "id"),
+        Index(None, "model_id"),
+        Index(None, "digest"),
+        Index(None, "sheet_digest"),
+    )
 
 
 class Job(Table):
@@ -97,6 +131,7 @@ class Job(Table):
     __tablename__ = "job"
     id: Mapped[str] = mapped_column(primary_key=True)
     tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    key_id: Mapped[str | None]
     kind: Mapped[str]
     queue: Mapped[str]
     state: Mapped[str]
@@ -179,8 +214,9 @@ class Artifact(Table):
     digest: Mapped[str]
     size: Mapped[int]
     attempt: Mapped[int]
+    shows_data: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[float] = mapped_column(default=now())
-    __table_args__ = (Index(None, "digest"),)
+    __table_args__ = (Index(None, "digest"), Index(None, "role", "digest"))
 
 
 class Idempotency(Table):

@@ -36,7 +36,7 @@ def leave(db: Database, worker_id: str) -> None:
 def alive(db: Database) -> dict[str, int]:
     """How many live workers each queue has."""
     with db.read() as session:
-        recent = Worker.seen_at > now() - ALIVE_SECONDS
+        recent = func.abs(now() - Worker.seen_at) < ALIVE_SECONDS
         rows = session.execute(select(Worker.queue, func.count()).where(recent).group_by(Worker.queue)).all()
         return {row[0]: row[1] for row in rows}
 
@@ -46,6 +46,26 @@ def dead_here(db: Database) -> list[str]:
     with db.read() as session:
         rows = session.execute(select(Worker.id, Worker.pid).where(Worker.host == socket.gethostname()[:200])).all()
     return [worker_id for worker_id, pid in rows if not Path(f"/proc/{pid}").exists()]
+
+
+def is_alive_here(db: Database) -> bool:
+    """A row alone is not enough: for a minute it outlives a worker that was killed."""
+    here = (Worker.host == socket.gethostname()[:200], Worker.seen_at > now() - ALIVE_SECONDS)
+    with db.read() as session:
+        return any(Path(f"/proc/{pid}").exists() for pid in session.scalars(select(Worker.pid).where(*here)))
+
+
+def living(db: Database, myself: str) -> set[str]:
+    """All but those surely gone: of this machine those without a process, of others those that left or fell silent.
+
+    A container's first process always has the same number: whoever had ours is gone.
+    """
+    here = socket.gethostname()[:200]
+    with db.read() as session:
+        rows = session.execute(select(Worker.id, Worker.host, Worker.pid, now() - Worker.seen_at)).all()
+    alive = {id for id, host, _, silent in rows if host != here and silent < FORGET_SECONDS}
+    alive |= {id for id, host, pid, _ in rows if host == here and pid != os.getpid() and Path(f"/proc/{pid}").exists()}
+    return alive | {myself}
 
 
 def by_pid(db: Database, pid: int) -> str | None:

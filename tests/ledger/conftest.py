@@ -8,6 +8,7 @@ from ledger import jobs
 from ledger.admission import Admitted
 from ledger.db import Database
 from ledger.migrate import migrate
+from ledger.store import Store
 from ledger.tables import DEFAULT_TENANT
 
 SPEC = {"kind": "capture", "model": "model_" + "0" * 32, "count": 4}
@@ -24,6 +25,11 @@ def db(request, tmp_path):
     migrate(database)
     yield database
     database.close()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(f"file://{tmp_path / 'store'}")
 
 
 @pytest.fixture

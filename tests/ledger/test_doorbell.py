@@ -4,7 +4,7 @@ from sqlalchemy import update
 from ledger import lifecycle, workers
 from ledger.doorbell import Doorbell
 from ledger.settings import Settings
-from ledger.tables import Job
+from ledger.tables import Job, Worker
 
 
 @pytest.fixture
@@ -41,3 +41,19 @@ def test_a_long_queue_is_not_rung_for_as_a_whole(db, queue_job, bell):
         queue_job()
     forget_rings(db)
     assert bell.ring_again(db, after_seconds=30) == 1
+
+
+def test_a_clock_that_was_put_back_does_not_silence_the_bell(db, queue_job, bell):
+    workers.register(db, "cpu")
+    queue_job()
+    with db.write() as session:
+        session.execute(update(Job).values(rung_at=Job.rung_at + 3600))
+    assert bell.ring_again(db, after_seconds=30) == 1
+
+
+def test_a_worker_from_the_future_is_not_taken_for_alive(db):
+    workers.register(db, "cpu")
+    assert workers.alive(db) == {"cpu": 1}
+    with db.write() as session:
+        session.execute(update(Worker).values(seen_at=Worker.seen_at + 3600))
+    assert workers.alive(db) == {}

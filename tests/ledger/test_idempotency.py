@@ -56,3 +56,22 @@ def test_answers_are_forgotten_after_a_day_and_not_before(db):
         session.execute(update(Idempotency).values(created_at=Idempotency.created_at - 25 * 3600))
     idempotency.forget(db, after_hours=24)
     assert reserve(db, "two") is None
+
+
+def test_a_holder_that_was_slow_does_not_answer_for_the_one_who_took_over(db):
+    reserve(db)
+    with db.write() as session:
+        session.execute(update(Idempotency).values(locked_until=1.0))
+    assert reserve(db, "two") is None
+    with pytest.raises(InFlight), db.write() as session:
+        idempotency.answer(session, DEFAULT_TENANT, "key", "one", GIVEN)
+    with db.write() as session:
+        idempotency.answer(session, DEFAULT_TENANT, "key", "two", GIVEN)
+    assert reserve(db, "three") == GIVEN
+
+
+def test_a_clock_that_was_put_back_locks_no_key_for_an_hour(db):
+    reserve(db)
+    with db.write() as session:
+        session.execute(update(Idempotency).values(locked_until=Idempotency.locked_until + 3600))
+    assert reserve(db, "two") is None

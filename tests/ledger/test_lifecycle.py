@@ -1,3 +1,4 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -152,6 +153,30 @@ class TestLeases:
         claim(db, other, "worker_alive")
         assert lifecycle.expire_worker(db, "worker_dead", "it died") == 1
         assert (job(db, theirs).state, job(db, other).state) == ("queued", "running")
+
+
+class TestClockPutBack:
+    """Leases that were given before it look an hour longer after it."""
+
+    def put_back(self, db):
+        with db.write() as session:
+            session.execute(update(Job).values(lease_until=Job.lease_until + 3600))
+
+    def test_the_job_of_a_dead_worker_does_not_wait_for_the_clock(self, db, queue_job):
+        job_id = queue_job()
+        claim(db, job_id, lease=0.2)
+        self.put_back(db)
+        assert lifecycle.shorten_leases(db, 0.2) == 1
+        assert lifecycle.expire(db) == 0
+        time.sleep(0.3)
+        assert lifecycle.expire(db) == 1
+
+    def test_an_ordinary_lease_is_left_alone(self, db, queue_job):
+        job_id = queue_job()
+        claim(db, job_id)
+        before = job(db, job_id).lease_until
+        assert lifecycle.shorten_leases(db, 60) == 0
+        assert job(db, job_id).lease_until == before
 
 
 class TestCancel:

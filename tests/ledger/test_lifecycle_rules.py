@@ -1,41 +1,21 @@
 """Whatever is done to a job in whatever order, its record stays sound."""
 
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from sqlalchemy import select, update
+from soundness import assert_ledger_sound
+from sqlalchemy import update
 
 from flashcards.contract.specs import job_spec
 from ledger import jobs, lifecycle
 from ledger.admission import Admitted
 from ledger.db import Database
 from ledger.errors import Conflict
-from ledger.lifecycle import TERMINAL, TRANSITIONS
 from ledger.migrate import migrate
-from ledger.tables import DEFAULT_TENANT, Attempt, Event, Job
-
-
-def assert_ledger_sound(db: Database) -> None:
-    """What must hold at any moment, whatever was killed before."""
-    with db.read() as session:
-        for job in session.scalars(select(Job)):
-            history = session.scalars(select(Event).where(Event.job_id == job.id).order_by(Event.seq)).all()
-            assert [event.seq for event in history] == list(range(1, job.seq + 1))
-            states = [event.data["state"] for event in history if event.kind == "state"]
-            assert states[0] == "queued"
-            assert states[-1] == job.state
-            assert all(after in TRANSITIONS[before] for before, after in pairwise(states))
-            attempts = session.scalars(select(Attempt).where(Attempt.job_id == job.id).order_by(Attempt.number)).all()
-            assert [attempt.number for attempt in attempts] == list(range(1, job.attempt + 1))
-            under_way = [attempt.number for attempt in attempts if attempt.ended_at is None]
-            assert under_way == ([job.attempt] if job.state == "running" else [])
-            assert (job.lease_until is not None) == (job.state == "running")
-            assert (job.ended_at is not None) == (job.state in TERMINAL)
-            assert job.strikes <= job.max_attempts
+from ledger.tables import DEFAULT_TENANT, Job
 
 
 class Lifecycle(RuleBasedStateMachine):

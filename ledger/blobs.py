@@ -1,0 +1,141 @@
+"""Whatever the record refers to is in the store. How that holds while others upload, delete and collect.
+
+A blob is a row here and an object in the store. Models, datasets, flashcards and artifacts refer to it by digest. The
+row is the lock: who makes a reference and who collects take turns on it.
+
+- Before bytes are put, the row is written and touched in a transaction of its own (`announce`), so that a collector
+  finds it fresh for the length of the grace. The bytes are put always, also where the row was there.
+- A reference is made in a transaction that also touches the row, which locks it, and then looks for the object
+  (`referring`). No row, or no object: it was collected in between, nothing is written, and whoever has the file starts
+  from the beginning.
+- The collector (`ledger.collector`) locks the row first. Only then, in a statement of its own that sees all that was
+  committed before, does it ask whether anything refers to the blob and whether it is old enough. If not needed, it
+  deletes the row, deletes the object, and commits.
+
+So an object goes only under the row's lock, after nothing was seen to refer to it; and a reference is committed only
+under the same lock, after the object was seen. Of the two, one comes first: either the collector sees the reference,
+or the reference finds no object. This needs no grace at all; the grace spares an upload from starting over. A
+collector that dies before its commit leaves a row without an object: it makes no reference valid, the next upload puts
+the bytes again, and the next round removes the row. An object without a row (an upload that was killed after the row
+was collected) is given a row by the collector's slower look at the store, and goes the same way.
+
+On SQLite the lock is the database's write lock; on PostgreSQL it is the row's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, exists, null, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from ledger.clock import now
+from ledger.db import Database
+from ledger.errors import StoreAway
+from ledger.store import Kept, Store
+from ledger.tables import Artifact, Blob, Dataset, Flashcards, Job, Model
+
+TRIES = 5
+GRACE_TOO_SHORT = "the file was collected before it was on record: the grace is shorter than an upload takes"
+Made = TypeVar("Made")
+
+
+class Collected(Exception):
+    """The blob went between the put and the reference."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One way in which the record refers to a blob, and what to call who does."""
+
+    tenant: Any
+    digest: Any
+    name: Any
+    until: Any = null()  # noqa: RUF009 (a constant of the database)
+    where: tuple[ColumnElement[bool], ...] = ()
+
+
+# Asked for each artifact, and not joined: a planner may start from all jobs of a tenant, and never come back.
+_tenant = select(Job.tenant).where(Job.id == Artifact.job_id).correlate(Artifact).scalar_subquery()
+_ended_at = select(Job.ended_at).where(Job.id == Artifact.job_id).correlate(Artifact).scalar_subquery()
+_name = Artifact.job_id + "/" + Artifact.name
+
+REFERENCES: dict[str, tuple[Reference, ...]] = {
+    "models": (
+        Reference(Model.tenant, Model.digest, Model.id),
+        Reference(Model.tenant, Model.probe_digest, Model.id + "/probe"),
+    ),
+    "datasets": (Reference(Dataset.tenant, Dataset.digest, Dataset.id, Dataset.expires_at),),
+    "flashcards": (
+        Reference(Flashcards.tenant, Flashcards.digest, Flashcards.id),
+        Reference(Flashcards.tenant, Flashcards.sheet_digest, Flashcards.id + "/sheet.png"),
+    ),
+    "artifacts": (Reference(_tenant, Artifact.digest, _name, where=(Artifact.role == "product",)),),
+    "resume_points": (Reference(_tenant, Artifact.digest, _name, _ended_at, (Artifact.role == "resume_point",)),),
+}
+
+
+def is_needed() -> ColumnElement[bool]:
+    """Does anything refer to this row of `blob`?"""
+    chosen = [reference for references in REFERENCES.values() for reference in references]
+    return or_(
+        *(
+            exists().where(each.tenant == Blob.tenant, each.digest == Blob.digest, *each.where).correlate(Blob)
+            for each in chosen
+        )
+    )
+
+
+def announce(db: Database, tenant: str, kept: Kept) -> None:
+    insert = (sqlite if db.is_sqlite else postgresql).insert
+    row = insert(Blob).values(tenant=tenant, digest=kept.digest, size=kept.size)
+    with db.write() as session:
+        session.execute(row.on_conflict_do_update(index_elements=["tenant", "digest"], set_={"touched_at": now()}))
+
+
+def put(db: Database, store: Store, tenant: str, kept: Kept, path: Path) -> None:
+    announce(db, tenant, kept)
+    store.put(tenant, kept.digest, path)
+
+
+@contextmanager
+def referring(db: Database, store: Store, tenant: str, kept: Iterable[Kept]) -> Iterator[Session]:
+    """A transaction that refers to blobs which were put before. Raises Collected where one of them has gone."""
+    with db.write() as session:
+        yield session
+        session.flush()
+        # In order, so that two that refer to the same blobs wait for each other and not for ever.
+        for digest in sorted({each.digest for each in kept}):
+            _hold(session, store, tenant, digest)
+
+
+def keep(db: Database, store: Store, tenant: str, kept: Kept, path: Path, record: Callable[[Session], Made]) -> Made:
+    """Put the file, then write down who refers to it; from the beginning if it was collected in between."""
+    for _ in range(TRIES):
+        put(db, store, tenant, kept, path)
+        try:
+            with referring(db, store, tenant, [kept]) as session:
+                return record(session)
+        except Collected:
+            continue
+    raise StoreAway(passes=True, detail=GRACE_TOO_SHORT)
+
+
+def let_go(session: Session, tenant: str, digests: Iterable[str | None], *, at_once: bool = False) -> None:
+    """A reference has gone. From here the grace runs, unless there is to be none."""
+    for digest in sorted({digest for digest in digests if digest is not None}):
+        row = update(Blob).where(Blob.tenant == tenant, Blob.digest == digest)
+        session.execute(row.values(touched_at=0.0 if at_once else now()).execution_options(synchronize_session=False))
+
+
+def _hold(session: Session, store: Store, tenant: str, digest: str) -> None:
+    row = update(Blob).where(Blob.tenant == tenant, Blob.digest == digest).values(touched_at=now())
+    if not session.execute(row.returning(Blob.digest).execution_options(synchronize_session=False)).all():
+        raise Collected(digest)
+    try:
+        store.size(tenant, digest)
+    except FileNotFoundError:
+        raise Collected(digest) from None

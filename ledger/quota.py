@@ -1,0 +1,41 @@
+"""How much a key may add. Both quotas look at what its tenant has; where a key says none, there is none."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from ledger import blobs
+from ledger.errors import NoRoom, TooManyJobs
+from ledger.keys import Principal
+from ledger.lifecycle import UNFINISHED
+from ledger.tables import Blob, Job, Tenant
+
+
+def check_jobs(session: Session, principal: Principal) -> None:
+    most = principal.max_unfinished_jobs
+    if most is None:
+        return
+    _one_at_a_time(session, principal.tenant)
+    unfinished = select(func.count()).where(Job.tenant == principal.tenant, Job.state.in_(UNFINISHED))
+    count = session.scalar(unfinished) or 0
+    if count >= most:
+        raise TooManyJobs(f"{count} jobs are queued or running, and this key may bring them to {most}: wait for some")
+
+
+def check_room(session: Session, principal: Principal, size: int = 0) -> None:
+    """With what is on record, and `size` more bytes to come. What waits to be collected is not counted."""
+    most = principal.max_stored_bytes
+    if most is None:
+        return
+    _one_at_a_time(session, principal.tenant)
+    kept = select(func.sum(Blob.size)).where(Blob.tenant == principal.tenant, blobs.is_needed())
+    stored = int(session.scalar(kept) or 0)
+    if stored + size > most:
+        raise NoRoom(
+            f"that would make {stored + size:,} bytes, and this key may bring what is kept to {most:,}. "
+            "GET /v1/storage says what is kept: delete some of it"
+        )
+
+
+def _one_at_a_time(session: Session, tenant: str) -> None:
+    """Two that count at once would both find room for the last one. (SQLite has one writer anyway.)"""
+    session.execute(select(Tenant.id).where(Tenant.id == tenant).with_for_update())
