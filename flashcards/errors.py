@@ -6,11 +6,13 @@ FlashcardsError
 ├── TimedOut             the job has not ended in the time given
 ├── CannotStart          the service could not be started
 └── ApiError             the service refuses and says why: `problem`, `status`
+    ├── Unauthorized     401, no key or one that opens nothing
     ├── Forbidden        403
     ├── NotFound         404
     ├── Conflict         409
     ├── TooLarge         413
     ├── Invalid          422, `problem.errors` names the fields
+    ├── TooOften         429, after some patience
     └── ServiceFault     5xx
 """
 
@@ -50,6 +52,10 @@ class ApiError(FlashcardsError):
         self.retry_after = retry_after
 
 
+class Unauthorized(ApiError):
+    pass
+
+
 class Forbidden(ApiError):
     pass
 
@@ -70,11 +76,23 @@ class Invalid(ApiError):
     pass
 
 
+class TooOften(ApiError):
+    pass
+
+
 class ServiceFault(ApiError):
     pass
 
 
-BY_STATUS: dict[int, type[ApiError]] = {403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 422: Invalid}
+BY_STATUS: dict[int, type[ApiError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    422: Invalid,
+    429: TooOften,
+}
 
 
 def api_error(problem: Problem, status: int, retry_after: float | None = None) -> ApiError:

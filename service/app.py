@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 import flashcards
-from ledger.artifacts import Store
 from ledger.db import Database
 from ledger.doorbell import Bell, Doorbell
+from ledger.keys import open_keyring
 from ledger.schema import ensure_schema
 from ledger.settings import Settings
+from ledger.store import Store
 from service import errors, openapi, uploads
 from service.datasets.routes import router as datasets
 from service.deps import House
@@ -17,7 +18,10 @@ from service.flashcards.routes import router as flashcards_router
 from service.guard import Guard
 from service.health.routes import router as health
 from service.jobs.routes import router as jobs
+from service.keys.routes import router as keys
 from service.models.routes import router as models
+from service.rates import Rates
+from service.storage.routes import router as storage
 from service.watch import Watch
 
 CHECKS_AT_ONCE = 4  # each may take a core and a gigabyte
@@ -32,9 +36,19 @@ def create_app(settings: Settings) -> FastAPI:
         ensure_schema(db)
         watch = Watch(db, settings.event_poll_seconds)
         bell = Bell(Doorbell(settings))
-        app.state.house = House(settings, db, Store(settings.store), bell, watch, asyncio.Semaphore(CHECKS_AT_ONCE))
+        app.state.house = House(
+            settings=settings,
+            db=db,
+            store=Store(settings.store),
+            doorbell=bell,
+            watch=watch,
+            checks=asyncio.Semaphore(CHECKS_AT_ONCE),
+            keyring=open_keyring(settings, db),
+            rates=Rates(settings),
+        )
         yield
         watch.close()
+        await app.state.house.rates.close()
         bell.close()
         db.close()
 
@@ -47,9 +61,9 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,  # it would load its scripts from elsewhere; the document itself is /openapi.json
         redoc_url=None,
     )
-    for router in (health, models, datasets, jobs, flashcards_router):
+    for router in (health, models, datasets, jobs, flashcards_router, storage, keys):
         app.include_router(router)
     errors.install(app)
-    openapi.install(app)
+    openapi.install(app, locked=settings.admin_key_file is not None)
     app.add_middleware(Guard, settings=settings)
     return app

@@ -6,11 +6,12 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from ledger.artifacts import Store
 from ledger.db import Database
 from ledger.doorbell import Bell
+from ledger.keys import Keyring, Principal
 from ledger.settings import Settings
-from ledger.tables import DEFAULT_TENANT
+from ledger.store import Store
+from service.rates import Rates
 from service.watch import Watch
 
 
@@ -24,6 +25,8 @@ class House:
     doorbell: Bell
     watch: Watch
     checks: asyncio.Semaphore
+    keyring: Keyring | None
+    rates: Rates
 
 
 # Coroutines, because FastAPI sends plain functions through its thread pool, and there is nothing to wait for here.
@@ -32,12 +35,18 @@ async def _house(request: Request) -> House:
     return house
 
 
-async def _tenant() -> str:
-    """Without keys there is one tenant, and the service listens on loopback only."""
-    return DEFAULT_TENANT
+async def _principal(request: Request) -> Principal:
+    """The door has seen the key already."""
+    principal: Principal = request.scope["principal"]
+    return principal
+
+
+async def _tenant(request: Request) -> str:
+    return (await _principal(request)).tenant
 
 
 HouseDep = Annotated[House, Depends(_house)]
+PrincipalDep = Annotated[Principal, Depends(_principal)]
 TenantDep = Annotated[str, Depends(_tenant)]
 IdempotencyKey = Annotated[
     str | None,

@@ -3,34 +3,45 @@
 ServiceError
 ├── BadCursor            422  /problems/invalid
 ├── Invalid              422  /problems/invalid
+├── Unauthorized         401  /problems/unauthorized
 ├── Foreign              403  /problems/foreign-host, /problems/foreign-origin
+├── WrongScope           403  /problems/scope
 ├── TooLarge             413  /problems/too-large
 ├── UnfitFile            422  /problems/unfit-file
 ├── OtherBody            409  /problems/idempotency-key-reused
 ├── TwinInFlight         409  /problems/idempotency-key-in-flight
+├── OutOfRange           416  /problems/out-of-range
+├── TooOften             429  /problems/rate-limit
+├── DatabaseAway         503  /problems/database-away
 └── DiskFull             507  /problems/disk-full
 LedgerError (ledger.errors)
 ├── NotFound             404  /problems/not-found
+├── NoRoom               403  /problems/quota
 ├── Conflict             409  /problems/conflict
-└── Unfit                422  /problems/invalid
+├── Unfit                422  /problems/invalid
+├── TooManyJobs          429  /problems/quota
+└── StoreAway            503  /problems/store-away
 """
 
 import errno
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from flashcards.contract.resources import FieldProblem, Problem
-from ledger.errors import Conflict, LedgerError, NotFound, Unfit
+from ledger.errors import Conflict, LedgerError, NoRoom, NotFound, StoreAway, TooManyJobs, Unfit
 
 MEDIA_TYPE = "application/problem+json"
+MAKE_ROOM = "Nothing was kept. Make room and send it again."
 log = structlog.get_logger()
 
 
@@ -69,6 +80,39 @@ class Foreign(ServiceError):
         super().__init__(f"{what} {value!r} is not one of this service's; FLASHCARDS_ALLOWED_HOSTS adds names")
 
 
+class Unauthorized(ServiceError):
+    status = 401
+    slug = "unauthorized"
+    title = "A key is needed"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="flashcards"'})
+
+
+class WrongScope(ServiceError):
+    status = 403
+    slug = "scope"
+    title = "This key does not open that"
+
+
+class TooOften(ServiceError):
+    status = 429
+    slug = "rate-limit"
+    title = "Too many requests with this key"
+
+
+class DatabaseAway(ServiceError):
+    status = 503
+    slug = "database-away"
+    title = "The database does not answer"
+
+    @classmethod
+    def from_error(cls, error: SQLAlchemyError) -> Self:
+        log.warning("database.away", error=str(getattr(error, "orig", error)))
+        detail = "Ask again in a moment, with the same Idempotency-Key if there was one."
+        return cls(detail, headers={"Retry-After": "1"})
+
+
 class TooLarge(ServiceError):
     status = 413
     slug = "too-large"
@@ -96,6 +140,15 @@ class TwinInFlight(ServiceError):
     title = "A request with this Idempotency-Key is being answered right now"
 
 
+class OutOfRange(ServiceError):
+    status = 416
+    slug = "out-of-range"
+    title = "The file is shorter than that"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the file has {size:,} bytes", headers={"Content-Range": f"bytes */{size}"})
+
+
 class DiskFull(ServiceError):
     status = 507
     slug = "disk-full"
@@ -106,7 +159,12 @@ LEDGER_ERRORS: dict[type[LedgerError], tuple[int, str, str]] = {
     NotFound: (404, "not-found", "There is no such thing"),
     Conflict: (409, "conflict", "That cannot be done now"),
     Unfit: (422, "invalid", "The request does not go with what exists"),
+    TooManyJobs: (429, "quota", "This key's quota of jobs is used up"),
+    NoRoom: (403, "quota", "This key's quota of storage is used up"),
+    StoreAway: (503, "store-away", "The store of files does not answer"),
 }
+#: Seconds after which asking again makes sense.
+RETRY_AFTER: dict[type[LedgerError], int] = {TooManyJobs: 10, StoreAway: 5}
 
 
 def problem(
@@ -129,16 +187,30 @@ def problem(
     return Response(body.model_dump_json(exclude_none=True), status, headers, MEDIA_TYPE)
 
 
+def respond(request: Request, error: ServiceError) -> Response:
+    return problem(request, error.status, error.slug, error.title, error.detail, error.errors, error.headers)
+
+
 def install(app: FastAPI) -> None:
     @app.exception_handler(ServiceError)
     async def _service(request: Request, error: ServiceError) -> Response:
-        return problem(request, error.status, error.slug, error.title, error.detail, error.errors, error.headers)
+        return respond(request, error)
 
     @app.exception_handler(LedgerError)
     async def _ledger(request: Request, error: LedgerError) -> Response:
         status, slug, title = LEDGER_ERRORS[type(error)]
         errors = [FieldProblem(field=f"body.{error.field}", message=error.detail)] if isinstance(error, Unfit) else None
-        return problem(request, status, slug, title, error.detail, errors)
+        seconds = RETRY_AFTER.get(type(error))
+        headers = {"Retry-After": str(seconds)} if seconds else None
+        return problem(request, status, slug, title, error.detail, errors, headers)
+
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(InterfaceError)
+    @app.exception_handler(PoolTimeout)
+    async def _database(request: Request, error: SQLAlchemyError) -> Response:
+        """It restarts, is locked for long or has no room; who asks again with its Idempotency-Key loses nothing."""
+        full = "disk is full" in str(error) or "No space left" in str(error)
+        return respond(request, DiskFull(MAKE_ROOM) if full else DatabaseAway.from_error(error))
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
@@ -163,7 +235,7 @@ def install(app: FastAPI) -> None:
     async def _os(request: Request, error: OSError) -> Response:
         if error.errno != errno.ENOSPC:
             raise error
-        return problem(request, 507, DiskFull.slug, DiskFull.title, "Nothing was kept. Make room and send it again.")
+        return respond(request, DiskFull(MAKE_ROOM))
 
     @app.exception_handler(Exception)
     async def _defect(request: Request, error: Exception) -> Response:

@@ -1,20 +1,25 @@
-"""The door: which hosts and origins are answered, how large a body may be, and an id for every request."""
+"""The door: who is answered, how often, how large a body may be, and an id for every request."""
 
 import ipaddress
 import re
 import time
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.datastructures import Headers
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars, bound_contextvars, unbind_contextvars
 from uuid_utils import uuid7
 
 from ledger.settings import Settings
 from service import telemetry
-from service.errors import Foreign, problem
+from service.auth import READING, authenticate
+from service.deps import House
+from service.errors import Foreign, ServiceError, TooOften, respond
+
+log = structlog.get_logger()
 
 #: Bodies of these are files: counted while they stream to the disk, against a limit of their own.
 UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|PUT /v1/models/[^/]+/probe")
@@ -39,6 +44,8 @@ class Guard:
         self._uploads = app
         self._small = RequestBodyLimitMiddleware(app, settings.max_body_bytes)
         self._names = frozenset(name.lower() for name in settings.allowed_hosts)
+        # A page of another site has no key to send. Where there are no keys, the address is all there is to go by.
+        self._checks_names = settings.admin_key_file is None or bool(self._names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,24 +56,39 @@ class Guard:
         started = time.perf_counter()
         with bound_contextvars(request=scope["request_id"]):
             try:
-                await self._serve(scope, receive, answer.send)
+                await self._serve(scope, receive, answer)
             finally:
-                telemetry.observe(scope, answer.status, time.perf_counter() - started)
+                elapsed = time.perf_counter() - started
+                telemetry.observe(scope, answer.status, elapsed)
+                _log(scope, answer.status, elapsed)
+                unbind_contextvars("key")
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
         try:
             self._check(Headers(scope=scope))
-        except Foreign as foreign:
-            response = problem(
-                Request(scope), foreign.status, foreign.slug, foreign.title, foreign.detail, headers=foreign.headers
-            )
-            await response(scope, receive, send)
+            await self._let_in(scope, answer)
+        except ServiceError as error:
+            await respond(Request(scope), error)(scope, receive, answer.send)
             return
         is_upload = UPLOADS.fullmatch(f"{scope['method']} {scope['path']}")
-        await (self._uploads if is_upload else self._small)(scope, receive, send)
+        await (self._uploads if is_upload else self._small)(scope, receive, answer.send)
+
+    async def _let_in(self, scope: Scope, answer: "Answer") -> None:
+        house: House = scope["app"].state.house
+        principal = scope["principal"] = await authenticate(house.keyring, scope)
+        if principal.key_id is None:
+            return
+        bind_contextvars(key=principal.key_id)
+        rate = await house.rates.spend(principal.key_id, principal.requests_per_minute)
+        answer.add(rate.headers)
+        if rate.exceeded:
+            wait = {"Retry-After": str(rate.reset_seconds)}
+            raise TooOften(f"{rate.limit} a minute are allowed: the next in {rate.reset_seconds} s", headers=wait)
 
     def _check(self, headers: Headers) -> None:
         """A page of another site must not reach a service on loopback through the user's browser (DNS rebinding)."""
+        if not self._checks_names:
+            return
         host = _name(f"//{headers.get('host', '')}")
         if not self._is_ours(host):
             raise Foreign("host", headers.get("host", ""))
@@ -86,11 +108,21 @@ class Answer:
         self._headers = [*HARDENING, (b"x-request-id", request_id.encode())]
         self.status = 0
 
+    def add(self, headers: list[tuple[bytes, bytes]]) -> None:
+        self._headers += headers
+
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message.get("headers", []), *self._headers]
         await self._send(message)
+
+
+def _log(scope: Scope, status: int, elapsed: float) -> None:
+    """By path alone: a query may hold what a user calls things. Reading is no news, unless it goes wrong."""
+    news = scope["method"] not in READING or status >= 500
+    say = log.info if news else log.debug
+    say("request.answered", method=scope["method"], path=scope["path"], status=status, seconds=round(elapsed, 4))
 
 
 def _name(url: str) -> str | None:

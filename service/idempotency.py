@@ -1,10 +1,12 @@
 """`Idempotency-Key` at the door: reserve it, do the work once, keep the answer with the work."""
 
 import hashlib
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from fastapi import Response
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from uuid_utils import uuid4
 
@@ -13,11 +15,16 @@ from ledger.db import Database
 from ledger.idempotency import Answer, InFlight
 from service.errors import OtherBody, TwinInFlight
 
+HOLD_ON_SECONDS = 20
+
 
 class Once:
     """One request under its key; without a key everything here does nothing."""
 
-    def __init__(self, db: Database, tenant: str, key: str | None) -> None:
+    def __init__(
+        self, db: Database, tenant: str, key: str | None, lock_seconds: float = idempotency.LONG_LOCK_SECONDS
+    ) -> None:
+        self._lock_seconds = lock_seconds
         self._db = db
         self._tenant = tenant
         self._key = key
@@ -28,13 +35,31 @@ class Once:
         if self._key is None:
             return
         try:
-            self._before = idempotency.reserve(self._db, self._tenant, self._key, self._holder)
+            self._before = idempotency.reserve(self._db, self._tenant, self._key, self._holder, self._lock_seconds)
         except InFlight:
-            raise TwinInFlight("wait for its answer, then ask again", headers={"Retry-After": "1"}) from None
+            raise _twin_in_flight() from None
 
     def hold_on(self) -> None:
         if self._key is not None and self._before is None:
             idempotency.hold_on(self._db, self._tenant, self._key, self._holder)
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """While something takes long that is not on the event loop."""
+        done = threading.Event()
+
+        def keep_holding() -> None:
+            while not done.wait(HOLD_ON_SECONDS):
+                with suppress(DBAPIError):
+                    self.hold_on()
+
+        thread = threading.Thread(target=keep_holding, name="idempotency", daemon=True)
+        if self._key is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            done.set()
 
     def answered_before(self, fingerprint: str) -> Response | None:
         if self._before is None:
@@ -47,7 +72,10 @@ class Once:
         """In the transaction that does the work: either both are there or neither."""
         if self._key is not None:
             given = Answer(fingerprint, status, location, body)
-            idempotency.answer(session, self._tenant, self._key, self._holder, given)
+            try:
+                idempotency.answer(session, self._tenant, self._key, self._holder, given)
+            except InFlight:
+                raise _twin_in_flight() from None
         return respond(status, body, location)
 
     def give_up(self) -> None:
@@ -58,13 +86,17 @@ class Once:
 @contextmanager
 def once(db: Database, tenant: str, key: str | None) -> Iterator[Once]:
     """For routes that answer at once. Uploads reserve, hold on and give up from the event loop themselves."""
-    attempt = Once(db, tenant, key)
+    attempt = Once(db, tenant, key, idempotency.LOCK_SECONDS)
     attempt.reserve()
     try:
         yield attempt
     except BaseException:
         attempt.give_up()
         raise
+
+
+def _twin_in_flight() -> TwinInFlight:
+    return TwinInFlight("wait for its answer, then ask again", headers={"Retry-After": "1"})
 
 
 def fingerprint(*parts: str) -> str:

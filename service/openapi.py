@@ -7,10 +7,17 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from flashcards.contract.resources import Problem
+from service.auth import OPEN
 from service.errors import MEDIA_TYPE
 
 PROBLEM = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-ALWAYS = {"403": "a foreign Host or Origin", "422": "the request does not make sense", "500": "a defect of ours"}
+ALWAYS = {
+    "403": "a foreign Host or Origin, or a key without the scope or quota for this",
+    "422": "the request does not make sense",
+    "500": "a defect of ours",
+    "503": "database or store do not answer right now",
+}
+LOCKED = {"401": "no key, or one that opens nothing", "429": "the key's rate limit or quota of jobs is used up"}
 WITH_ID = {"404": "there is no such thing"}
 CHANGES = {"409": "not in this state, or the Idempotency-Key belongs to another request"}
 BODIES = {"400": "the body could not be read", "413": "larger than allowed", "507": "the disk is full"}
@@ -21,23 +28,27 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, *, locked: bool) -> None:
     def build() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _build(app)
+            app.openapi_schema = _build(app, locked)
         return app.openapi_schema
 
     app.openapi = build  # type: ignore[method-assign]
 
 
-def _build(app: FastAPI) -> dict[str, Any]:
+def _build(app: FastAPI, locked: bool) -> dict[str, Any]:
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "fc_..."}}
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas.update(schemas["Problem"].pop("$defs", {}))
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            operation["responses"].update(_problems(path, method))
+            own = {code: words for code, words in operation["responses"].items() if code != "422"}
+            operation["responses"] = {**_problems(path, method), **own}
+            if locked and path not in OPEN:
+                operation["security"] = [{"key": []}]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     return document
@@ -45,6 +56,8 @@ def _build(app: FastAPI) -> dict[str, Any]:
 
 def _problems(path: str, method: str) -> dict[str, Any]:
     codes = dict(ALWAYS)
+    if path not in OPEN:
+        codes |= LOCKED
     if "{" in path:
         codes |= WITH_ID
     if method in ("post", "put", "delete"):

@@ -18,10 +18,28 @@ def encode_cursor(last_id: str | None) -> str | None:
 def decode_cursor(cursor: str | None, what: str) -> str | None:
     if cursor is None:
         return None
-    try:
-        last_id = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise BadCursor from None
+    last_id = _decode(cursor)
     if not re.fullmatch(rf"{what}_[0-9a-f]{{32}}", last_id):
         raise BadCursor
     return last_id
+
+
+def encode_mark(mark: tuple[float, str] | None) -> str | None:
+    """Where a page ended that is in the order of time and digest."""
+    return None if mark is None else encode_cursor(f"{mark[0].hex()} {mark[1]}")
+
+
+def decode_mark(cursor: str | None) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    found = re.fullmatch(r"(0x1\.[0-9a-f]{1,13}p\+[0-9]{1,2}) ([0-9a-f]{64})", _decode(cursor))
+    if found is None:
+        raise BadCursor
+    return float.fromhex(found[1]), found[2]
+
+
+def _decode(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        raise BadCursor from None

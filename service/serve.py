@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from filelock import FileLock, Timeout
+from sqlalchemy.exc import DBAPIError
 
 from flashcards import leash
 from ledger import lifecycle, workers
@@ -26,6 +27,7 @@ from service.bind import check_bind, settle_port
 READY_SECONDS = 60
 STOP_SECONDS = 15
 LONGEST_PAUSE_SECONDS = 30
+EARLY_SECONDS = 5  # a part that dies so soon will most likely do so again
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Part:
 
     def plan_restart(self) -> float:
         lived = time.monotonic() - self.started_at
-        self.pause = 0.5 if lived > LONGEST_PAUSE_SECONDS else min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+        self.pause = 0.5 if lived > EARLY_SECONDS else min(self.pause * 2, LONGEST_PAUSE_SECONDS)
         self.process, self.start_at = None, time.monotonic() + self.pause
         return self.pause
 
@@ -67,7 +69,7 @@ def main() -> None:
     check_bind(settings)
     configure_logs(settings)
     leash.leave_with_parent()
-    settings.home.mkdir(parents=True, exist_ok=True)
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(settings.home / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -80,10 +82,7 @@ def main() -> None:
 
 
 def serve(settings: Settings) -> None:
-    db = Database(settings.database)
-    ensure_schema(db)
-    for worker_id in workers.dead_here(db):
-        bury(db, worker_id, "its worker was gone when the service started")
+    db = open_record(settings)
     # Whatever rang before is in the ledger; old messages and half-written ones are not needed.
     shutil.rmtree(settings.broker_folder, ignore_errors=True)
     stopping = threading.Event()
@@ -101,6 +100,17 @@ def serve(settings: Settings) -> None:
         db.close()
 
 
+def open_record(settings: Settings) -> Database:
+    db = Database(settings.database)
+    try:
+        ensure_schema(db)
+        for worker_id in workers.dead_here(db):
+            bury(db, worker_id, "its worker was gone when the service started")
+    except DBAPIError as error:
+        sys.exit(f"flashcards: the record cannot be opened: {error.orig}")
+    return db
+
+
 def look_after(part: Part, db: Database) -> None:
     if part.process is None:
         if time.monotonic() >= part.start_at:
@@ -112,7 +122,15 @@ def look_after(part: Part, db: Database) -> None:
     pid = part.process.pid
     pause = part.plan_restart()
     print(f" serve | {part.name} ended with code {code}; starting it again in {pause:g} s", flush=True)
-    if part.name == "worker" and (worker_id := workers.by_pid(db, pid)):
+    if part.name == "worker":
+        try:
+            bury_process(db, pid)
+        except DBAPIError as error:
+            print(f" serve | its jobs wait for their leases, the record is away: {error.orig}", flush=True)
+
+
+def bury_process(db: Database, pid: int) -> None:
+    if worker_id := workers.by_pid(db, pid):
         bury(db, worker_id, "its worker died")
 
 

@@ -15,9 +15,9 @@ from uuid_utils import uuid4
 
 from ledger.settings import Settings
 from service.errors import Invalid, TooLarge
+from service.idempotency import HOLD_ON_SECONDS
 
 BATCH = 1024**2
-HOLD_ON_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Upload:
     path: Path
     digest: str
     size: int
+    #: Of the file as it came, where this one was made from it.
+    uploaded_digest: str | None = None
 
 
 @asynccontextmanager

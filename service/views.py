@@ -4,9 +4,28 @@ from collections.abc import Iterable, Sequence
 
 from flashcards.contract import resources
 from flashcards.contract.architecture import Architecture
+from flashcards.contract.keys import Key
 from ledger import tables
 from ledger.clock import as_datetime, maybe_datetime
 from service.paging import encode_cursor
+
+
+def key(row: tables.ApiKey) -> Key:
+    return Key(
+        id=row.id,
+        name=row.name,
+        tenant=row.tenant,
+        hint=row.hint,
+        scopes=row.scopes,
+        requests_per_minute=row.requests_per_minute,
+        max_unfinished_jobs=row.max_unfinished_jobs,
+        max_stored_bytes=row.max_stored_bytes,
+        retain_data=row.retain_data,
+        created_at=as_datetime(row.created_at),
+        expires_at=maybe_datetime(row.expires_at),
+        revoked_at=maybe_datetime(row.revoked_at),
+        last_used_at=maybe_datetime(row.last_used_at),
+    )
 
 
 def model(row: tables.Model) -> resources.Model:
@@ -24,6 +43,8 @@ def model(row: tables.Model) -> resources.Model:
         origin=row.origin,
         job=row.job_id,
         probe=row.probe_digest,
+        mapping=row.mapping,
+        uploaded_digest=row.uploaded_digest,
         created_at=as_datetime(row.created_at),
     )
 
@@ -36,7 +57,9 @@ def dataset(row: tables.Dataset) -> resources.Dataset:
         size=row.size,
         format=row.format,
         splits=row.splits,
+        uploaded_digest=row.uploaded_digest,
         created_at=as_datetime(row.created_at),
+        expires_at=maybe_datetime(row.expires_at),
     )
 
 

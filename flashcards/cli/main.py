@@ -5,7 +5,7 @@ import typer
 from typer.core import TyperGroup
 
 import flashcards
-from flashcards.cli import cards, datasets, demo, jobs, models, processes, work
+from flashcards.cli import cards, datasets, demo, jobs, keys, models, processes, storage, work
 from flashcards.cli.output import complain
 from flashcards.errors import FlashcardsError
 
@@ -33,12 +33,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (processes, demo, work):
+for part in (processes, demo, work, storage):
     part.add_to(app)
 app.add_typer(models.app, name="models", help="Networks: architecture and weights.")
 app.add_typer(datasets.app, name="datasets", help="Images to train and to evaluate on.")
 app.add_typer(jobs.app, name="jobs", help="Work asked for: how far it is, what came of it.")
 app.add_typer(cards.app, name="cards", help="Sets of flashcards.")
+app.add_typer(keys.app, name="keys", help="Who may come in, and how far.")
 
 
 def _show_version(wanted: bool) -> None:

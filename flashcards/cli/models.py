@@ -25,7 +25,7 @@ def push(
     range: Annotated[str | None, typer.Option(help="the network's pixel values", show_default="0,1")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a safetensors file."""
+    """Upload a safetensors file, or a .pt state dict."""
     with connect(ctx) as client, upload_bar(file.name, quiet=as_json) as progress:
         model = client.models.push(file, name, as_architecture(architecture), input, range, progress)
     print_item(model, _facts, as_json)
@@ -94,6 +94,8 @@ def _facts(model: Model) -> list[tuple[str, object]]:
         ("created", moment(model.created_at)),
         ("size", decimal(model.size)),
         ("digest", model.digest),
+        *([("uploaded as", model.uploaded_digest)] if model.uploaded_digest else []),
+        *((theirs, f"taken for {ours}") for theirs, ours in (model.mapping or {}).items()),
     ]
 
 

@@ -7,7 +7,7 @@ import typer
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
 from flashcards.contract.resources import Failure, Job
-from flashcards.contract.results import CaptureResult, EvaluateResult, TrainResult
+from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
 
 if TYPE_CHECKING:
     from flashcards.client import Client
@@ -49,7 +49,7 @@ def result_facts(job: Job) -> Facts:
             return _captured(captured)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
-        case None:
+        case NoopResult() | None:
             return []
 
 

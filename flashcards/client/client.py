@@ -1,18 +1,20 @@
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, overload
 
 import httpx
 from pydantic_core import to_jsonable_python
 
+from flashcards.client import storage
 from flashcards.client.datasets import Datasets
 from flashcards.client.fields import CaptureFields, EvaluateFields, TrainFields
 from flashcards.client.flashcards import FlashcardSets
 from flashcards.client.http import Http
 from flashcards.client.jobs import PATH, Jobs
+from flashcards.client.keys import Keys
 from flashcards.client.models import Models
-from flashcards.contract.resources import Job, Validated
+from flashcards.contract.resources import Job, Storage, StoredFile, Validated
 from flashcards.contract.specs import Spec
 from flashcards.errors import ApiError
 
@@ -20,14 +22,26 @@ DEFAULT_URL = "http://127.0.0.1:8642"
 
 
 class Client:
-    """Speaks to one service. Closes its connections at the end of a `with` block, or with `close()`."""
+    """Speaks to one service. Closes its connections at the end of a `with` block, or with `close()`.
 
-    def __init__(self, url: str | None = None, timeout: float = 30.0) -> None:
-        self._http = Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout)
+    Address and key come from `FLASHCARDS_URL` and `FLASHCARDS_KEY` where they are not given. With `direct_downloads`
+    files come straight from an object store, where the service has one.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        timeout: float = 30.0,
+        key: str | None = None,
+        direct_downloads: bool = False,
+    ) -> None:
+        key = key or os.environ.get("FLASHCARDS_KEY") or None
+        self._http = Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout, key, direct_downloads)
         self.models = Models(self._http)
         self.datasets = Datasets(self._http)
         self.jobs = Jobs(self._http)
         self.flashcards = FlashcardSets(self._http)
+        self.keys = Keys(self._http)
 
     @property
     def url(self) -> str:
@@ -57,6 +71,14 @@ class Client:
         if validate_only:
             return self._http.post(Validated, PATH, body, {"validate_only": "true"})
         return self._http.post(Job, PATH, body)
+
+    def storage(self, limit: int = 50, cursor: str | None = None) -> Storage:
+        """What is kept, how large, for whom and until when: the sums, and a page of files, newest first."""
+        return storage.read(self._http, limit, cursor)
+
+    def stored_files(self) -> Iterator[StoredFile]:
+        """All files that are kept, newest first, a page at a time."""
+        return storage.each_file(self._http)
 
     def is_ready(self) -> bool:
         """Are database, broker and store there, and a worker that takes jobs? Asks once."""

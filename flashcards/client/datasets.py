@@ -1,13 +1,14 @@
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from flashcards.client.files import Progress
+from flashcards.client.files import Progress, zip_images
 from flashcards.client.resource import Resource, at
+from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Dataset, Page
 
 
@@ -21,23 +22,36 @@ class Datasets(Resource[Dataset]):
         source: str | PathLike[str] | Mapping[str, Any] | None = None,
         name: str | None = None,
         progress: Progress | None = None,
+        input: str | Sequence[int] | None = None,
         **arrays: Any,
     ) -> Dataset:
-        """Upload an npz, or arrays by name: `x`, or `x_train` and `x_test`; labels `y...` may come along."""
+        """Upload an npz, a zip or folder of images, or arrays by name: `x`, or `x_train` and `x_test`.
+
+        Labels `y...` may come along with arrays; the folders that images lie in are their labels. `input` is the
+        height, width and channels that images of a zip or folder are brought to.
+        """
+        params = {"name": name, "input": input if input is None or isinstance(input, str) else str(ImageShape(*input))}
         if isinstance(source, str | PathLike):
-            file = Path(source)
-            return self._upload(file, name or file.stem, progress)
+            return self._push_path(Path(source), params, progress)
         if name is None:
             raise TypeError("arrays have no name of their own: push(x=images, name='what people call them')")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "arrays.npz")
             named = {key: np.asarray(array) for key, array in {**(source or {}), **arrays}.items()}
             np.savez(file, **named)  # type: ignore[arg-type]
-            return self._upload(file, name, progress)
+            return self._upload(file, params, progress)
 
     def download(self, id: str, to: str | PathLike[str]) -> Path:
-        """The file as it was uploaded, to the file or into the folder `to`."""
+        """The npz, to the file or into the folder `to`."""
         return self._http.download(at(self.path, id, "file"), to, f"{id}.npz")
 
-    def _upload(self, file: Path, name: str, progress: Progress | None) -> Dataset:
-        return self._http.upload(Dataset, self.path, file, {"name": name}, progress)
+    def _push_path(self, path: Path, params: dict[str, str | None], progress: Progress | None) -> Dataset:
+        if not path.is_dir():
+            return self._upload(path, {**params, "name": params["name"] or path.stem}, progress)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "images.zip")
+            zip_images(path, file)
+            return self._upload(file, {**params, "name": params["name"] or path.resolve().name}, progress)
+
+    def _upload(self, file: Path, params: dict[str, str | None], progress: Progress | None) -> Dataset:
+        return self._http.upload(Dataset, self.path, file, params, progress)

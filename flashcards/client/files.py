@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -10,7 +12,8 @@ from uuid import uuid4
 
 import httpx
 
-from flashcards.errors import UnexpectedAnswer
+from flashcards.contract.image import IMAGE_SUFFIXES
+from flashcards.errors import FlashcardsError, UnexpectedAnswer
 
 #: Called with the bytes sent so far, and all there are.
 Progress = Callable[[int, int], None]
@@ -32,7 +35,25 @@ def chunks(file: BinaryIO, size: int, progress: Progress | None) -> Iterator[byt
             progress(sent, size)
 
 
-def save(answer: httpx.Response, to: str | PathLike[str], name: str) -> Path:
+def zip_images(folder: Path, to: Path) -> None:
+    """The images below a folder, stored, since they are compressed already. The same images make the same bytes."""
+    below = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    found = sorted(path.as_posix() for path in below if _is_image(path))
+    if not found:
+        raise FlashcardsError(f"there is no image in {folder}; {', '.join(IMAGE_SUFFIXES)} are taken")
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as archive:
+        for name in found:
+            info = zipfile.ZipInfo(name)  # without the time of the file
+            with (folder / name).open("rb") as image, archive.open(info, "w", force_zip64=True) as entry:
+                shutil.copyfileobj(image, entry, CHUNK)
+
+
+def _is_image(path: Path) -> bool:
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+    return path.suffix.lower() in IMAGE_SUFFIXES and not hidden
+
+
+def save(answer: httpx.Response, to: str | PathLike[str], name: str, announced: str) -> Path:
     """Under a temporary name until it is whole and has the digest that the service announced."""
     path = target(to, name)
     digest = hashlib.sha256()
@@ -42,7 +63,6 @@ def save(answer: httpx.Response, to: str | PathLike[str], name: str) -> Path:
             for chunk in answer.iter_bytes(CHUNK):
                 digest.update(chunk)
                 file.write(chunk)
-        announced = answer.headers.get("ETag", "").strip('"')
         if len(announced) == SHA256_DIGITS and announced != digest.hexdigest():
             raise UnexpectedAnswer(f"{path.name} was damaged on the way: its digest is not the announced one")
         part.replace(path)

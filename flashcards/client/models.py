@@ -25,7 +25,10 @@ class Models(Resource[Model]):
         range: str | Sequence[float] | None = None,
         progress: Progress | None = None,
     ) -> Model:
-        """Upload a safetensors file. What it says of itself in its metadata need not be said again."""
+        """Upload a safetensors file, or a state dict that torch.save wrote.
+
+        What a safetensors file says of itself in its metadata need not be said again.
+        """
         file = Path(path)
         params = {
             "name": name or file.stem,

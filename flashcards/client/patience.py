@@ -15,7 +15,7 @@ PAUSES = (0.25, 0.5, 1.0, 2.0)
 #: Whoever waits for a job sits out a restart of the service.
 LONG_PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0, *[5.0] * 10)
 LONGEST_PAUSE = 30.0
-PASSING_STATUSES = frozenset({502, 503, 504})
+PASSING_STATUSES = frozenset({429, 502, 503, 504})
 IN_FLIGHT = "/problems/idempotency-key-in-flight"
 #: The key of a request whose API process was killed stays taken for a minute.
 TWIN_PAUSES = (1.0,) * 75

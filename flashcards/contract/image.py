@@ -5,6 +5,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 MAX_SIDE = 1024
 MAX_CHANNELS = 16
+#: Of the files that a zip or folder of images may hold.
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 class ImageShape(NamedTuple):

@@ -9,7 +9,7 @@ from flashcards.contract.architecture import Architecture
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
-from flashcards.contract.results import CaptureResult, EvaluateResult, TrainResult
+from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
 from flashcards.contract.specs import JobKind, JobSpec
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -35,6 +35,12 @@ class Model(Record):
     origin: Literal["upload", "train"]
     job: JobId | None = None
     probe: str | None = Field(default=None, description="digest of the probe that every use is checked against")
+    mapping: dict[str, str] | None = Field(
+        default=None, description="what the checkpoint called each tensor -> its name here, where they differ"
+    )
+    uploaded_digest: str | None = Field(
+        default=None, description="SHA-256 of the file that was uploaded, where what is kept was made from it"
+    )
     created_at: datetime
 
 
@@ -55,6 +61,9 @@ class Split(Record):
     low: float
     high: float
     classes: int | None = Field(default=None, description="how many different labels, where there are labels")
+    labels: list[str] | None = Field(
+        default=None, description="the folder of label 0, 1, ..., where folders were labels"
+    )
 
 
 class Dataset(Record):
@@ -64,7 +73,11 @@ class Dataset(Record):
     size: int
     format: str
     splits: dict[str, Split]
+    uploaded_digest: str | None = Field(
+        default=None, description="SHA-256 of the file that was uploaded, where what is kept was made from it"
+    )
     created_at: datetime
+    expires_at: datetime | None = Field(default=None, description="unused, it is deleted then; null: it stays")
 
 
 class Flashcards(Record):
@@ -122,7 +135,7 @@ class JobSummary(Record):
     labels: dict[str, str]
     progress: Progress
     error: Failure | None = None
-    result: TrainResult | CaptureResult | EvaluateResult | None = None
+    result: TrainResult | CaptureResult | EvaluateResult | NoopResult | None = None
     cancel_requested: bool = False
     created_at: datetime
     started_at: datetime | None = None
@@ -159,6 +172,42 @@ class Validated(Record):
     valid: Literal[True] = True
     spec: JobSpec
     queue: str
+
+
+class Amount(Record):
+    count: int = Field(description="files, each counted once however many refer to it")
+    bytes: int
+
+
+class StorageKinds(Record):
+    """By what refers to the files. A file that two kinds refer to counts in both, and once in the total."""
+
+    models: Amount
+    datasets: Amount
+    flashcards: Amount
+    artifacts: Amount
+    resume_points: Amount
+    unreferenced: Amount
+
+
+class StoredFile(Record):
+    digest: str
+    size: int
+    created_at: datetime
+    kept_for: list[str] = Field(description="who refers to it, a hundred at most; empty: nobody any more")
+    expires_at: datetime | None = Field(
+        default=None, description="it may be deleted from then on; null: not as long as something refers to it"
+    )
+
+
+class Storage(Record):
+    """What is kept. The files are a page, newest first; the sums are over all."""
+
+    files: int
+    bytes: int
+    kinds: StorageKinds
+    items: list[StoredFile]
+    next_cursor: str | None = Field(default=None, description="give it back as `cursor` for the next page")
 
 
 class FieldProblem(Record):

@@ -37,6 +37,10 @@ class CaptureResult(Record):
     cards_per_second: float
 
 
+class NoopResult(Record):
+    worker: str
+
+
 class EvaluateResult(Record):
     model: ModelId | None = None
     dataset: DatasetId | None = None

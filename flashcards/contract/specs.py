@@ -79,6 +79,13 @@ class EvaluateSpec(Spec):
     )
 
 
-JobSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec, Field(discriminator="kind")]
-JobKind = Literal["train", "capture", "evaluate"]
+class NoopSpec(Spec):
+    """Goes the whole way of a job and does nothing: to see that the queue works, and how fast."""
+
+    kind: Literal["noop"]
+
+
+EngineSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec, Field(discriminator="kind")]
+JobSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec | NoopSpec, Field(discriminator="kind")]
+JobKind = Literal["train", "capture", "evaluate", "noop"]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

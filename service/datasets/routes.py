@@ -4,13 +4,16 @@ from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy.orm import Session
 
 from flashcards.contract.base import DatasetId, Name
+from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Dataset, Page
-from ledger import jobs, paging, scope, tables
+from ledger import blobs, jobs, paging, retention, scope, tables
+from ledger.clock import now
 from ledger.errors import Conflict
 from ledger.ids import new_id
 from service import views
-from service.deps import HouseDep, IdempotencyKey, TenantDep
-from service.downloads import download
+from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
+from service.downloads import WishDep, download, file_answers
+from service.errors import Invalid
 from service.files.facts import DatasetFacts, DatasetQuestion
 from service.intake import RAW_BODY, take_in
 from service.paging import Cursor, Limit, decode_cursor
@@ -23,28 +26,39 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 async def create_dataset(
     request: Request,
     house: HouseDep,
-    tenant: TenantDep,
+    principal: PrincipalDep,
     name: Annotated[Name, Query(description="what people call it")],
+    input: Annotated[
+        str | None,
+        Query(max_length=20, description="height x width x channels (1 or 3) that the images of a zip are brought to"),
+    ] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Upload images. The body is an npz with `x`, or `x_train` and `x_test`; labels (`y...`) may come along."""
-    question = DatasetQuestion(max_bytes=house.settings.max_dataset_bytes)
+    """Upload images. The body is an npz with `x`, or `x_train` and `x_test`; labels (`y...`) may come along.
+
+    Or it is a zip of PNG, JPEG or WEBP images, in folders that are labels or in none, in `train/` and `test/` or not.
+    It becomes an npz, and only that is kept.
+    """
+    question = DatasetQuestion(max_bytes=house.settings.max_dataset_bytes, input=_grey_or_colour(input))
 
     def record(session: Session, upload: Upload, facts: DatasetFacts) -> Dataset:
         row = tables.Dataset(
             id=new_id("dataset"),
-            tenant=tenant,
+            tenant=principal.tenant,
             name=name,
             digest=upload.digest,
             size=upload.size,
             format=facts.format,
+            uploaded_digest=upload.uploaded_digest,
             splits={split: seen.model_dump(mode="json") for split, seen in facts.splits.items()},
+            retain=principal.retain_data,
+            expires_at=None if principal.retain_data else now() + house.settings.unread_data_hours * 3600,
         )
         session.add(row)
         session.flush()
         return views.dataset(row)
 
-    return await take_in(request, house, tenant, idempotency_key, question, record)
+    return await take_in(request, house, principal, idempotency_key, question, record)
 
 
 @router.get("")
@@ -61,14 +75,13 @@ def get_dataset(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Da
         return views.dataset(scope.find(session, tables.Dataset, tenant, dataset_id))
 
 
-@router.get(
-    "/{dataset_id}/file", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
-)
-def get_dataset_file(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Response:
-    """The file as it was uploaded."""
+@router.head("/{dataset_id}/file", include_in_schema=False)
+@router.get("/{dataset_id}/file", response_class=Response, responses=file_answers())
+def get_dataset_file(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
+    """The npz as it was uploaded, or as it was made from a zip of images."""
     with house.db.read() as session:
         row = scope.find(session, tables.Dataset, tenant, dataset_id)
-    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.{row.format}")
+    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.{row.format}", wish)
 
 
 @router.delete("/{dataset_id}", status_code=204)
@@ -77,4 +90,21 @@ def delete_dataset(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) ->
         row = scope.find(session, tables.Dataset, tenant, dataset_id)
         if job_id := jobs.needed_by(session, tenant, dataset_id):
             raise Conflict(f"{job_id} still needs this dataset: wait for it or cancel it")
-        session.delete(row)
+        if row.retain:
+            session.delete(row)
+            blobs.let_go(session, tenant, [row.digest])
+            return
+        discarded = retention.discard(session, row)
+    retention.collect_discarded(house.db, house.store, discarded)
+
+
+def _grey_or_colour(text: str | None) -> ImageShape | None:
+    if text is None:
+        return None
+    try:
+        shape = parse_image_shape(text)
+    except ValueError as error:
+        raise Invalid("query.input", str(error)) from None
+    if shape.channels not in (1, 3):
+        raise Invalid("query.input", "images become grey, 1 channel, or colour, 3 channels")
+    return shape

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib import format as npy
 from PIL import Image
 
-from ledger.artifacts import Store
+from ledger.store import Store
 
 HEADER_AT_MOST = 4096
 GAP = 2

@@ -4,11 +4,11 @@ from fastapi import APIRouter, Query, Response
 
 from flashcards.contract.base import FlashcardsId
 from flashcards.contract.resources import Flashcards, Page
-from ledger import paging, scope, tables
+from ledger import blobs, paging, scope, tables
 from ledger.errors import NotFound
 from service import views
 from service.deps import HouseDep, TenantDep
-from service.downloads import download
+from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.paging import Cursor, Limit, decode_cursor
 
@@ -65,15 +65,18 @@ def get_cards(
     return Response(cards.as_npz(found), 200, {"Content-Disposition": name}, "application/octet-stream")
 
 
-@router.get("/{flashcards_id}/sheet.png", response_class=Response, responses={200: {"content": {"image/png": {}}}})
-def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
+@router.head("/{flashcards_id}/sheet.png", include_in_schema=False)
+@router.get("/{flashcards_id}/sheet.png", response_class=Response, responses=file_answers("image/png"))
+def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
     """A contact sheet to look at, made by the worker."""
     with house.db.read() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
-    return download(house, tenant, row.sheet_digest, "image/png", f"{row.id}.png", inline=True)
+    return download(house, tenant, row.sheet_digest, "image/png", f"{row.id}.png", wish, inline=True)
 
 
 @router.delete("/{flashcards_id}", status_code=204)
 def delete_flashcards(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> None:
     with house.db.write() as session:
-        session.delete(scope.find(session, tables.Flashcards, tenant, flashcards_id))
+        row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
+        session.delete(row)
+        blobs.let_go(session, tenant, [row.digest, row.sheet_digest])

@@ -18,11 +18,11 @@ from flashcards.contract.resources import (
     Validated,
 )
 from flashcards.contract.specs import JobKind, JobSpec, job_spec
-from ledger import admission, artifacts, events, jobs, lifecycle, paging, scope, tables
+from ledger import admission, artifacts, blobs, events, jobs, lifecycle, paging, quota, retention, scope, tables
 from ledger.errors import Conflict, NotFound
 from service import views
-from service.deps import House, HouseDep, IdempotencyKey, TenantDep
-from service.downloads import download
+from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep
+from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.idempotency import fingerprint, once
 from service.jobs.stream import stream
@@ -38,11 +38,12 @@ def create_job(
     spec: JobSpec,
     request: Request,
     house: HouseDep,
-    tenant: TenantDep,
+    principal: PrincipalDep,
     validate_only: Annotated[bool, Query(description="check everything, queue nothing")] = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Queue a job. The answer is given once it is on record; a worker takes it from there."""
+    tenant = principal.tenant
     if validate_only:
         with house.db.read() as session:
             admitted = admission.admit(session, house.settings, tenant, spec)
@@ -54,7 +55,8 @@ def create_job(
             return before
         with house.db.write() as session:
             admitted = admission.admit(session, house.settings, tenant, spec)
-            row = jobs.create(session, tenant, spec, admitted)
+            quota.check_jobs(session, principal)
+            row = jobs.create(session, tenant, spec, admitted, principal.key_id)
             answer = views.job(row, None).model_dump_json()
             response = attempt.keep(session, mark, 202, answer, f"/v1/jobs/{row.id}")
     house.doorbell.ring(row.id, row.queue)
@@ -108,7 +110,10 @@ def delete_job(job_id: JobId, house: HouseDep, tenant: TenantDep) -> None:
     """The job, its events, metrics and files. Models and flashcards that it made stay."""
     with house.db.write() as session:
         row = _ended(session, tenant, job_id)
+        digests = artifacts.digests_of(session, job_id)
         session.delete(row)
+        session.flush()
+        blobs.let_go(session, tenant, digests)
 
 
 @router.post("/{job_id}/cancel", status_code=202, response_model=Job)
@@ -120,7 +125,9 @@ def cancel_job(
     def verb(session: Session) -> None:
         lifecycle.request_cancel(session, tenant, job_id)
 
-    return _change(request, house, tenant, job_id, idempotency_key, verb)
+    response = _change(request, house, tenant, job_id, idempotency_key, verb)
+    retention.sweep(house.db, house.store)  # a queued job has ended here, and perhaps its data with it
+    return response
 
 
 @router.post("/{job_id}/retry", status_code=202, response_model=Job)
@@ -178,23 +185,22 @@ def get_job_logs(job_id: JobId, house: HouseDep, tenant: TenantDep) -> str:
         return "".join(f"{row.data['line']}\n" for row in events.of_kind(session, job_id, "log"))
 
 
-@router.get(
-    "/{job_id}/artifacts/{name}",
-    response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}}},
-)
-def get_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep) -> Response:
+@router.head("/{job_id}/artifacts/{name}", include_in_schema=False)
+@router.get("/{job_id}/artifacts/{name}", response_class=Response, responses=file_answers())
+def get_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
     with house.db.read() as session:
         row = _artifact(session, tenant, job_id, name)
     inline = row.media_type == "image/png"
-    return download(house, tenant, row.digest, row.media_type, row.name, inline=inline)
+    return download(house, tenant, row.digest, row.media_type, row.name, wish, inline=inline)
 
 
 @router.delete("/{job_id}/artifacts/{name}", status_code=204)
 def delete_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep) -> None:
     with house.db.write() as session:
         _ended(session, tenant, job_id)
-        session.delete(_artifact(session, tenant, job_id, name))
+        row = _artifact(session, tenant, job_id, name)
+        session.delete(row)
+        blobs.let_go(session, tenant, [row.digest])
 
 
 def _events(house: House, job_id: str, after: int) -> Response:

@@ -4,37 +4,44 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from fastapi.sse import format_sse_event
+from sqlalchemy.exc import DBAPIError
 
-from flashcards.contract.resources import TERMINAL_STATES, Event
+from flashcards.contract.resources import TERMINAL_STATES
 from ledger import events, jobs
 from ledger.errors import NotFound
-from service import views
 from service.deps import House
+from service.watch import LOOK, News, as_sse
 
 KEEP_ALIVE_SECONDS = 15
+AT_ONCE = 500
 
 
 async def stream(house: House, tenant: str, job_id: str, after: int) -> AsyncIterator[bytes]:
-    """Until the job has ended and everything was sent, or the job is deleted, or the service closes."""
+    """Until the job has ended and everything was sent, or the job is deleted, or the service closes.
+
+    With the record away it ends too: whoever watches comes back, and goes on after the last event it has seen.
+    """
     yield format_sse_event(retry=1000)
+    news: News | None = LOOK
     while not house.watch.closing:
-        try:
-            fresh, ended = await asyncio.to_thread(_look, house, tenant, job_id, after)
-        except NotFound:
-            return
-        for event in fresh:
-            after = event.seq
-            yield format_sse_event(event=event.kind, id=str(event.seq), data_str=event.model_dump_json())
-        if fresh:
-            continue
-        if ended:
-            return
-        if not await house.watch.changed(job_id, after, KEEP_ALIVE_SECONDS):
+        if news is LOOK:
+            try:
+                news = await asyncio.to_thread(_look, house, tenant, job_id, after)
+            except (NotFound, DBAPIError):
+                return
+        if news is None:
             yield format_sse_event(comment="still here")
+        elif news.events:
+            after = news.events[-1][0]
+            yield b"".join(line for _, line in news.events)
+        if news is not None and news.ended:
+            return
+        news = await house.watch.news(job_id, after, KEEP_ALIVE_SECONDS)
 
 
-def _look(house: House, tenant: str, job_id: str, after: int) -> tuple[list[Event], bool]:
+def _look(house: House, tenant: str, job_id: str, after: int) -> News:
     with house.db.read() as session:
         job = jobs.find(session, tenant, job_id)
-        fresh = [views.event(row) for row in events.after(session, job_id, after)]
-    return fresh, job.state in TERMINAL_STATES
+        rows = events.after(session, job_id, after, AT_ONCE)
+    last = rows[-1].seq if rows else after
+    return News([(row.seq, as_sse(row)) for row in rows], job.state in TERMINAL_STATES and last >= job.seq)

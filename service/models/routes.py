@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from flashcards.contract.base import ModelId, Name
 from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
-from ledger import jobs, lineage, paging, scope, tables
+from ledger import blobs, jobs, lineage, paging, scope, tables
 from ledger.errors import Conflict
 from ledger.ids import new_id
 from service import views
-from service.deps import HouseDep, IdempotencyKey, TenantDep
-from service.downloads import download
+from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
+from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid, first_message
 from service.files.facts import ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import read_architecture, read_range
@@ -32,7 +32,7 @@ _shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
 async def create_model(
     request: Request,
     house: HouseDep,
-    tenant: TenantDep,
+    principal: PrincipalDep,
     name: Annotated[Name, Query(description="what people call it")],
     architecture: Annotated[
         str | None,
@@ -48,7 +48,11 @@ async def create_model(
     range: Annotated[str | None, Query(max_length=50, description="the network's pixel values; 0,1 if unsaid")] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Upload an autoencoder. The body is the safetensors file, and it is checked before the answer."""
+    """Upload an autoencoder. The body is a safetensors file or a .pt state dict, checked before the answer.
+
+    A .pt becomes safetensors, and only that is kept. Where the tensors have other names than ours, `mapping` says
+    which was taken for which.
+    """
     question = ModelQuestion(
         architecture=_parsed(read_architecture, "architecture", architecture),
         input=_parsed(_shape.validate_python, "input", input),
@@ -58,7 +62,7 @@ async def create_model(
     def record(session: Session, upload: Upload, facts: ModelFacts) -> Model:
         row = tables.Model(
             id=new_id("model"),
-            tenant=tenant,
+            tenant=principal.tenant,
             name=name,
             architecture=facts.architecture.model_dump(mode="json"),
             input=str(facts.input),
@@ -67,12 +71,14 @@ async def create_model(
             digest=upload.digest,
             size=upload.size,
             origin="upload",
+            mapping=facts.mapping,
+            uploaded_digest=upload.uploaded_digest,
         )
         session.add(row)
         session.flush()
         return views.model(row)
 
-    return await take_in(request, house, tenant, idempotency_key, question, record)
+    return await take_in(request, house, principal, idempotency_key, question, record)
 
 
 @router.get("")
@@ -89,14 +95,13 @@ def get_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Model:
         return views.model(scope.find(session, tables.Model, tenant, model_id))
 
 
-@router.get(
-    "/{model_id}/weights", response_class=Response, responses={200: {"content": {"application/octet-stream": {}}}}
-)
-def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Response:
+@router.head("/{model_id}/weights", include_in_schema=False)
+@router.get("/{model_id}/weights", response_class=Response, responses=file_answers())
+def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
     """The safetensors file."""
     with house.db.read() as session:
         row = scope.find(session, tables.Model, tenant, model_id)
-    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.safetensors")
+    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.safetensors", wish)
 
 
 @router.get("/{model_id}/lineage")
@@ -107,20 +112,20 @@ def get_model_lineage(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> 
 
 
 @router.put("/{model_id}/probe", response_model=Model, openapi_extra=RAW_BODY)
-async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, tenant: TenantDep) -> Response:
+async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, principal: PrincipalDep) -> Response:
     """Images `x` and the answers `y` that your own network gives, as safetensors, N x H x W x C, float32.
 
     From then on every job that uses the model first checks that ours gives the same answers.
     """
     with house.db.read() as session:
-        model = views.model(scope.find(session, tables.Model, tenant, model_id))
+        model = views.model(scope.find(session, tables.Model, principal.tenant, model_id))
 
     def record(session: Session, upload: Upload, facts: ProbeFacts) -> Model:
-        row = scope.find(session, tables.Model, tenant, model_id)
+        row = scope.find(session, tables.Model, principal.tenant, model_id)
         row.probe_digest = upload.digest
         return views.model(row)
 
-    return await take_in(request, house, tenant, None, ProbeQuestion(input=model.input), record, status=200)
+    return await take_in(request, house, principal, None, ProbeQuestion(input=model.input), record, status=200)
 
 
 @router.delete("/{model_id}", status_code=204)
@@ -132,6 +137,7 @@ def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
         if cards := session.scalar(select(tables.Flashcards.id).where(tables.Flashcards.model_id == model_id).limit(1)):
             raise Conflict(f"{cards} were made from this model: delete them first")
         session.delete(row)
+        blobs.let_go(session, tenant, [row.digest, row.probe_digest])
 
 
 def _parsed(parse: Callable[[str], Value], field: str, text: str | None) -> Value | None:

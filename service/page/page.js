@@ -378,8 +378,11 @@ function repaint() {
 
 // Every two seconds
 
+class KeyNeeded extends Error {}
+
 async function ask(path) {
   const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(15_000) });
+  if (answer.status === 401) throw new KeyNeeded();
   // A seed may be larger than the numbers of JavaScript are exact: it stays as it is written.
   const exact = (key, value, context) => (key === "seed" ? (context?.source ?? value) : value);
   return { ok: answer.ok, body: JSON.parse(await answer.text(), exact) };
@@ -426,7 +429,8 @@ async function refresh() {
     if (opened) await loadDetails();
     tend();
   } catch (error) {
-    showState("away", "not reachable, trying again");
+    const locked = error instanceof KeyNeeded;
+    showState("away", locked ? "this service takes a key: use the command line or the API" : "not reachable, trying again");
     console.warn(error);
   }
   isAsking = false;

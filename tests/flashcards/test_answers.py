@@ -40,9 +40,9 @@ def test_events_are_read_from_pieces_of_any_size():
 
 
 def test_a_file_that_was_damaged_on_the_way_is_not_kept(tmp_path):
-    answer = httpx.Response(200, content=b"weights", headers={"ETag": f'"{"0" * 64}"'})
+    answer = httpx.Response(200, content=b"weights")
     with pytest.raises(UnexpectedAnswer, match="digest"):
-        save(answer, tmp_path, "model.safetensors")
+        save(answer, tmp_path, "model.safetensors", "0" * 64)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,6 +10,9 @@ from uuid import uuid4
 import httpx
 import numpy as np
 import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
 from service_process import free_port
 from typer.testing import CliRunner
 
@@ -50,6 +53,27 @@ def start(service):
 
 def test_version(run):
     assert run("--version").stdout == f"flashcards {flashcards.__version__}\n"
+
+
+def test_a_folder_of_images_is_pushed(run, tmp_path):
+    for label, grey in (("cat", 20), ("dog", 200)):
+        (tmp_path / "pets" / label).mkdir(parents=True)
+        Image.new("L", (9, 9), grey).save(tmp_path / "pets" / label / "1.png")
+    shown = run("datasets", "push", tmp_path / "pets", "--input", "8x8x3").stdout
+    assert "pets" in shown
+    assert "2 images of 8x8x3" in shown
+    assert "2 classes (cat, dog)" in shown
+    assert "uploaded as" in shown
+    (tmp_path / "empty").mkdir()
+    assert "no image" in run("datasets", "push", tmp_path / "empty", exit_code=1).stderr
+
+
+def test_a_state_dict_is_pushed_and_shown_with_its_mapping(run, trained, tmp_path):
+    pulled = run("models", "pull", trained.result.model, "--to", tmp_path).stdout.strip()
+    torch.save({f"module.{name}": tensor for name, tensor in load_file(pulled).items()}, tmp_path / "net.pt")
+    shown = run("models", "push", tmp_path / "net.pt", "--architecture", "blk_1_fil_8", "--input", "8x8x1").stdout
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["module.encoder.stem.bias", "taken", "for", "encoder.stem.bias"] in lines
 
 
 def test_models_from_push_to_rm(run, client, trained, tmp_path):
@@ -110,6 +134,16 @@ def test_cards_from_capture_to_rm(run, trained, tmp_path):
     run("cards", "show", id, exit_code=1)
 
 
+def test_storage(run, trained):
+    told = run("storage", "--limit", 200).stdout
+    assert "models" in told
+    assert trained.result.model in told
+    asked = json.loads(run("storage", "--limit", 2, "--json").stdout)
+    assert len(asked["items"]) == 2
+    assert asked["files"] > 2
+    assert "--limit lists more" in run("storage", "--limit", 1).stderr
+
+
 def test_a_detached_job_is_only_an_id(run, trained, busy):
     label = f"test={uuid4().hex}"
     id = run("capture", trained.result.model, "--label", label, "--detach").stdout.strip()
@@ -134,7 +168,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_job(start, run, client, digits_id)
     label = {"test": uuid4().hex}
     options = ("--architecture", "blk_1_fil_8", "--epochs", 100_000, "--label", f"test={label['test']}")
     watching = start("train", digits_id, *options)
-    while not any(job.progress.step for job in client.jobs.each(state="running", label=label)):
+    while not any((job.progress.epoch or 0) > 5 for job in client.jobs.each(state="running", label=label)):
         time.sleep(0.05)
     watching.send_signal(signal.SIGINT)
     _, errors = watching.communicate(timeout=10)

@@ -1,14 +1,20 @@
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 from typing import get_type_hints
 from uuid import uuid4
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
 from service_process import free_port
 
 from flashcards import Client
 from flashcards.client.fields import CaptureFields, EvaluateFields, TrainFields
+from flashcards.client.files import zip_images
 from flashcards.contract.specs import CaptureSpec, EvaluateSpec, TrainSpec
 from flashcards.errors import Conflict, ConnectionFailed, FlashcardsError, Invalid, NotFound, TimedOut
 
@@ -37,6 +43,57 @@ def test_a_file_goes_up_in_pieces_and_comes_back_the_same(client, tmp_path):
     back = client.datasets.download(dataset.id, tmp_path)
     assert back.read_bytes() == file.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([file.name, f"{dataset.id}.npz"])
+
+
+def pictures(folder: Path) -> Path:
+    for place in range(6):
+        label = folder / "shapes" / ("round" if place % 2 else "square")
+        label.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8 + place // 4), 40 * place).save(label / f"{place}.png")
+    (folder / "shapes/notes.txt").write_text("not an image")
+    (folder / "shapes/.thumbnails").mkdir()
+    Image.new("L", (2, 2)).save(folder / "shapes/.thumbnails/0.png")
+    return folder / "shapes"
+
+
+def test_a_folder_of_images_becomes_a_dataset(client, tmp_path):
+    with pytest.raises(Invalid, match="differ in size"):
+        client.datasets.push(pictures(tmp_path))
+    dataset = client.datasets.push(tmp_path / "shapes", input=(8, 8, 1))
+    split = dataset.splits["train"]
+    assert (dataset.name, split.count, split.labels) == ("shapes", 6, ["round", "square"])
+    assert client.datasets.push(str(tmp_path / "shapes"), "other", input="8x8x1").digest == dataset.digest
+
+
+def test_the_same_folder_makes_the_same_zip(tmp_path):
+    folder = pictures(tmp_path)
+    zip_images(folder, tmp_path / "first.zip")
+    (folder / "round/1.png").touch()
+    zip_images(folder, tmp_path / "second.zip")
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "first.zip") as archive:
+        assert archive.namelist() == [
+            "round/1.png",
+            "round/3.png",
+            "round/5.png",
+            *(f"square/{n}.png" for n in (0, 2, 4)),
+        ]
+
+
+def test_a_folder_without_images_is_said_before_anything_is_sent(client, tmp_path):
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(FlashcardsError, match="no image"):
+        client.datasets.push(tmp_path)
+
+
+def test_a_state_dict_is_pushed_as_torch_saved_it(client, trained, tmp_path):
+    first = client.models.get(trained.result.model)
+    tensors = load_file(client.models.weights(first.id, tmp_path))
+    torch.save({f"module.{name}": tensor for name, tensor in tensors.items()}, tmp_path / "small.pt")
+    model = client.models.push(tmp_path / "small.pt", architecture=first.architecture, input=first.input)
+    assert model.mapping == {f"module.{name}": name for name in tensors}
+    again = load_file(client.models.weights(model.id, tmp_path))
+    assert all(torch.equal(again[name], tensors[name]) for name in tensors)
 
 
 def test_training_makes_a_model_that_beats_a_constant_image(client, trained):
@@ -68,6 +125,23 @@ def test_cards_come_as_arrays(client, captured, tmp_path):
     stored = client.jobs.artifact(captured.id, "cards.npy", tmp_path)
     assert np.array_equal(np.load(stored), everything)
     assert client.flashcards.sheet(id, tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_storage_names_what_is_kept_and_for_whom(client, trained):
+    model = client.models.get(trained.result.model)
+    kept = client.storage(limit=1)
+    assert (len(kept.items), kept.files > 1, kept.next_cursor is None) == (1, True, False)
+    files = {file.digest: file for file in client.stored_files()}
+    assert len(files) == kept.files
+    assert sum(file.size for file in files.values()) == kept.bytes
+    assert model.id in files[model.digest].kept_for
+    assert files[model.digest].expires_at is None
+
+
+def test_direct_downloads_work_where_the_store_gives_no_links(service, client, trained, tmp_path):
+    with Client(service.url, direct_downloads=True) as direct:
+        file = direct.models.weights(trained.result.model, tmp_path / "direct")
+    assert file.read_bytes() == client.models.weights(trained.result.model, tmp_path / "plain").read_bytes()
 
 
 def test_events_are_told_from_first_to_last(client, trained):

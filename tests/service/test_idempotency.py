@@ -1,6 +1,16 @@
 import threading
+import time
 
+import pytest
 from making import npz, weights
+from sqlalchemy import update
+
+from ledger.db import Database
+from ledger.migrate import migrate
+from ledger.tables import DEFAULT_TENANT, Idempotency
+from service import idempotency
+from service.errors import TwinInFlight
+from service.idempotency import Once
 
 QUERY = {"name": "net", "architecture": "blk_2_fil_4", "input": "16x16x1"}
 
@@ -65,3 +75,18 @@ def test_cancel_and_datasets_take_keys_too(api, model):
     headers = {"Idempotency-Key": "cancel"}
     assert api.post(f"/v1/jobs/{job['id']}/cancel", headers=headers).status_code == 202
     assert api.post(f"/v1/jobs/{job['id']}/retry", headers=headers).status_code == 409
+
+
+def test_a_key_stays_taken_while_a_file_is_on_its_way_to_the_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(idempotency, "HOLD_ON_SECONDS", 0.05)
+    db = Database(f"sqlite:///{tmp_path / 'ledger.db'}")
+    migrate(db)
+    first, twin = Once(db, DEFAULT_TENANT, "slow"), Once(db, DEFAULT_TENANT, "slow")
+    first.reserve()
+    with db.write() as session:
+        session.execute(update(Idempotency).values(locked_until=1.0))
+    with first.holding():
+        time.sleep(0.5)
+        with pytest.raises(TwinInFlight):
+            twin.reserve()
+    db.close()

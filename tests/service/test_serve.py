@@ -1,7 +1,12 @@
 import subprocess
 import sys
+import time
 
 import pytest
+from service_process import free_port
+
+from ledger.db import Database
+from service.serve import Part, look_after
 
 
 def start(service, **environment) -> subprocess.CompletedProcess:
@@ -40,3 +45,36 @@ def test_the_greeting_has_an_address_and_a_line_that_works(service):
     command = text.split("Try:  ")[1].splitlines()[0].split()
     assert command[0] == "curl"
     assert subprocess.run(["curl", "-sf", *command[1:]], capture_output=True, timeout=20).returncode == 0
+
+
+def test_a_record_that_cannot_be_opened_is_said_in_words(service, tmp_path):
+    nowhere = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+    ended = start(
+        service, FLASHCARDS_HOME=str(tmp_path), FLASHCARDS_PORT=str(free_port()), FLASHCARDS_DATABASE_URL=nowhere
+    )
+    assert ended.returncode == 1
+    assert "flashcards: the record cannot be opened" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+class TestPart:
+    def dead(self, lived: float) -> Part:
+        part = Part("worker", "worker")
+        part.process = subprocess.Popen(["true"])
+        part.process.wait()
+        part.started_at = time.monotonic() - lived
+        return part
+
+    def test_each_early_death_doubles_the_pause_and_a_longer_life_forgets_it(self):
+        part = self.dead(lived=0)
+        assert [part.plan_restart() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+        part.started_at = time.monotonic() - 6
+        assert part.plan_restart() == 0.5
+
+    def test_a_worker_that_dies_while_the_record_is_away_does_not_take_the_service_with_it(self, capsys):
+        part = self.dead(lived=60)
+        db = Database(f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
+        look_after(part, db)
+        assert part.process is None
+        assert "the record is away" in capsys.readouterr().out
+        db.close()

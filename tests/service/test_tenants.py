@@ -1,0 +1,110 @@
+"""Another tenant's key on every route that the document names. A new route is tested by being there."""
+
+import re
+
+import pytest
+from making import finished, make_key, push_dataset, push_model
+
+#: Of these each caller gets its own, or what belongs to nobody.
+LISTS = {"/v1/models", "/v1/datasets", "/v1/flashcards", "/v1/jobs", "/v1/keys", "/v1/storage"}
+NOBODYS = {"/healthz", "/readyz", "/metrics"}
+
+
+@pytest.fixture(scope="module")
+def document(api):
+    return api.get("/openapi.json").json()
+
+
+@pytest.fixture(scope="module")
+def belongings(alice, digits_npz):
+    """What stands for each parameter of a path. A parameter that is not here fails the test that meets it."""
+    dataset = push_dataset(alice, digits_npz)
+    model = push_model(alice)
+    job = finished(alice, kind="capture", model=model["id"], count=2, r=1)
+    return {
+        "model_id": model["id"],
+        "dataset_id": dataset["id"],
+        "job_id": job["id"],
+        "flashcards_id": job["result"]["flashcards"],
+        "name": "cards.npy",
+        "key_id": alice.get("/v1/keys").json()["items"][0]["id"],
+    }
+
+
+def operations(document) -> list[tuple[str, str]]:
+    return [(path, method) for path, known in document["paths"].items() for method in known]
+
+
+def fill(path: str, belongings: dict[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda hole: belongings[hole[1]], path)
+
+
+def snapshot(client) -> dict[str, object]:
+    return {path: client.get(path).json() for path in sorted(LISTS - {"/v1/keys"})}
+
+
+def test_what_is_anothers_is_not_there(document, alice, mallory, belongings):
+    before = snapshot(alice)
+    tried = 0
+    for path, method in operations(document):
+        if "{" not in path:
+            continue
+        answer = mallory.request(method, fill(path, belongings), params={"follow": False}, content=b"x")
+        assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found"), (method, path)
+        tried += 1
+    assert tried >= 20
+    assert snapshot(alice) == before
+
+
+def test_lists_show_only_ones_own(document, alice, mallory, belongings):
+    mine = set(belongings.values())
+    for path, method in operations(document):
+        if method != "get" or "{" in path or path in NOBODYS:
+            continue
+        assert path in LISTS, f"{path} is new: is it a list of the caller's own?"
+        answer = mallory.get(path)
+        assert answer.status_code == 200
+        assert not any(id in answer.text for id in mine - {"cards.npy"}), path
+
+
+def test_a_job_cannot_read_what_is_anothers(mallory, belongings):
+    for spec in (
+        {"kind": "capture", "model": belongings["model_id"]},
+        {"kind": "train", "dataset": belongings["dataset_id"]},
+        {"kind": "evaluate", "model": belongings["model_id"], "dataset": belongings["dataset_id"]},
+    ):
+        assert mallory.post("/v1/jobs", json=spec).status_code == 422
+
+
+def test_without_a_key_every_route_is_closed(document, knock, belongings):
+    with knock(None) as nobody:
+        for path, method in operations(document):
+            if path in ("/healthz", "/readyz"):
+                continue
+            answer = nobody.request(method, fill(path, belongings))
+            assert answer.status_code == 401, (method, path)
+
+
+def test_a_reader_changes_nothing(document, admin, alice, knock, belongings):
+    before = snapshot(alice)
+    with knock(make_key(admin, tenant="alice", scopes=["read"])) as reader:
+        for path, method in operations(document):
+            if method == "get":
+                continue
+            answer = reader.request(method, fill(path, belongings))
+            assert (answer.status_code, answer.json()["type"]) == (403, "/problems/scope"), (method, path)
+    assert snapshot(alice) == before
+
+
+def test_the_same_bytes_of_two_tenants_are_two_files(locked, alice, mallory, digits_npz):
+    mine, theirs = push_dataset(alice, digits_npz), push_dataset(mallory, digits_npz)
+    assert mine["digest"] == theirs["digest"]
+    for tenant in ("alice", "mallory"):
+        assert (locked.home / "store" / tenant / mine["digest"]).exists()
+
+
+def test_an_idempotency_key_belongs_to_its_tenant(alice, mallory):
+    headers = {"Idempotency-Key": "the-same-words"}
+    first = alice.post("/v1/jobs", json={"kind": "noop"}, headers=headers).json()
+    second = mallory.post("/v1/jobs", json={"kind": "noop"}, headers=headers).json()
+    assert first["id"] != second["id"]
