@@ -15,15 +15,16 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from engine import pictures
+from engine import pictures, standing
 from engine.cards import CARDS, CardFile
 from engine.device import backend
 from engine.errors import Diverged, Stopped
 from engine.files import write_whole
 from engine.models.blk import BlkAutoencoder, chunk_size
 from engine.probe import forward_unverified
-from engine.sources import SOURCES, resolve
+from engine.sources import SOURCES, Patterns, resolve
 from engine.sources.maze import MAZE_VERSION
+from engine.standing import Steps
 from engine.weights import load_network
 from engine.work import Outcome, Product, Report, Work
 from flashcards.contract.recipe import Recipe
@@ -43,20 +44,28 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     chunk = chunk_size(model.architecture, model.input)
     source = resolve(spec.source)
     patterns = SOURCES[source]
+    card_bytes = model.input.pixels * (4 if spec.dtype == "float32" else 1)
 
-    gamma1_R = np.full(spec.r, np.inf)
-    gamma2_R = np.zeros(spec.r)
-    sum_R = np.zeros(spec.r)
-    shown: dict[Product, list[np.ndarray]] = {SOURCE: [], SHEET: []}
-    pace = Pace(report, spec, chunk)
-
+    build = f"{backend(work.device)}-{work.threads}-{chunk}"
     with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
-        for first in range(0, spec.count, chunk):
+        steps = _take_up(work, cards, build, report)
+        pace = Pace(report, spec, chunk, cards.count, steps.seconds)
+        written, written_at = cards.count, time.monotonic()
+
+        def keep(in_time: bool) -> None:
+            nonlocal written, written_at
+            if in_time and cards.count < spec.count and standing.is_worth_it(cards.count, written, card_bytes):
+                steps.seconds = pace.seconds()
+                report.resume_point(standing.write(work.out / "resume", cards, steps, build), cards.count)
+                written, written_at = cards.count, time.monotonic()
+
+        for first in range(cards.count, spec.count, chunk):
             real = min(chunk, spec.count - first)
             x_NHWC = patterns(spec.seed, first, chunk, model.input, model.range)
             x_BCHW = torch.from_numpy(x_NHWC).to(device).permute(0, 3, 1, 2)  # channels last, by strides alone
             made = iterate(network, x_BCHW, spec.r, after_pass=pace.after_pass, stop=stop)
             if made is None:
+                keep(in_time=True)
                 break
             x_BCHW, step_RB = made
             step_RB = step_RB[:, :real].cpu().numpy()
@@ -64,18 +73,13 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             cards_NHWC = x_BCHW[:real].permute(0, 2, 3, 1).cpu().numpy()
             cards.append(cards_NHWC)
 
-            gamma1_R = np.minimum(gamma1_R, step_RB.min(1))
-            gamma2_R = np.maximum(gamma2_R, step_RB.max(1))
-            sum_R += step_RB.sum(1, dtype=np.float64)
-            if first < pictures.SHEET_CARDS:
-                shown[SOURCE].append(pictures.to_pixels(x_NHWC[:real], model.range))
-                shown[SHEET].append(pictures.to_pixels(cards_NHWC, model.range))
+            steps.add(step_RB)
             pace.after_chunk(cards.count)
+            keep(in_time=time.monotonic() - written_at >= work.resume_seconds)
 
     products = []
     if cards.count:
-        for product, parts in shown.items():
-            write_whole(work.out / product.name, pictures.sheet(np.concatenate(parts)))
+        _save_pictures(work, patterns, chunk, cards.count)
         products = [CARDS, SHEET, SOURCE]
     if cards.count < spec.count:
         raise Stopped(f"stopped after {cards.count} of {spec.count} cards", products)
@@ -98,13 +102,34 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     result = CaptureResult(
         recipe=recipe,
         forward_unverified=unverified,
-        gamma1=gamma1_R.tolist(),
-        gamma2=gamma2_R.tolist(),
-        mean_step=(sum_R / spec.count).tolist(),
+        gamma1=steps.gamma1,
+        gamma2=steps.gamma2,
+        mean_step=[total / spec.count for total in steps.sums],
         seconds=seconds,
         cards_per_second=spec.count / seconds,
     )
     return Outcome(result, products)
+
+
+def _take_up(work: Work, cards: CardFile, build: str, report: Report) -> Steps:
+    steps = None if work.resume is None else standing.take_up(work.resume, cards, build)
+    if steps is None and work.resume is not None:
+        report.note("an earlier attempt ran on another build: the cards are made anew, so that all are of one")
+    return steps or Steps.begin(work.spec.r)
+
+
+def _save_pictures(work: Work, patterns: Patterns, chunk: int, count: int) -> None:
+    """A chunk at a time: as floats, sixty-four large images would not fit."""
+    spec, model = work.spec, work.model
+    cards_NHWC = np.load(work.out / CARDS.name, mmap_mode="r")
+    shown: dict[Product, list[np.ndarray]] = {SOURCE: [], SHEET: []}
+    for first in range(0, min(count, pictures.SHEET_CARDS), chunk):
+        some_NHWC = np.array(cards_NHWC[first : min(first + chunk, pictures.SHEET_CARDS)])
+        source_NHWC = patterns(spec.seed, first, len(some_NHWC), model.input, model.range)
+        shown[SOURCE].append(pictures.to_pixels(source_NHWC, model.range))
+        shown[SHEET].append(pictures.to_pixels(some_NHWC, (0, 255) if spec.dtype == "uint8" else model.range))
+    for product, parts in shown.items():
+        write_whole(work.out / product.name, pictures.sheet(np.concatenate(parts)))
 
 
 @torch.inference_mode()
@@ -130,23 +155,25 @@ def iterate(
 class Pace:
     """Tells how far it is: at the first pass, so that a user sees life, and then after every chunk."""
 
-    def __init__(self, report: Report, spec: CaptureSpec, chunk: int) -> None:
+    def __init__(self, report: Report, spec: CaptureSpec, chunk: int, made: int, seconds: float) -> None:
         self.report, self.spec = report, spec
         self.passes = -(-spec.count // chunk) * spec.r
-        self.made = 0
+        self.made = self.made_before = made
+        self.earlier_seconds = seconds
         self.began = time.monotonic()
 
     def seconds(self) -> float:
-        return time.monotonic() - self.began
+        """Over all attempts."""
+        return self.earlier_seconds + time.monotonic() - self.began
 
     def after_pass(self, number: int) -> None:
-        if self.made == 0 and number == 1:
+        if self.made == self.made_before == 0 and number == 1:
             eta_seconds = (self.passes - 1) * self.seconds()
             self.report.progress(self._progress(fraction=1 / self.passes, eta_seconds=eta_seconds))
 
     def after_chunk(self, made: int) -> None:
         self.made = made
-        rate = made / self.seconds()
+        rate = (made - self.made_before) / max(time.monotonic() - self.began, 1e-9)
         fraction = made / self.spec.count
         self.report.progress(self._progress(fraction=fraction, rate=rate, eta_seconds=(self.spec.count - made) / rate))
 

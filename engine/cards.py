@@ -1,9 +1,10 @@
 """cards.npy, written from front to back while cards are made, and readable whenever it is closed."""
 
 import os
+import shutil
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import numpy as np
 
@@ -17,6 +18,7 @@ CARDS = Product("cards.npy", "application/octet-stream")
 # numpy would let the header grow with the digits of the count, and with it move the data. 128 bytes hold any shape the
 # contract allows, so the count can be written again when it is known.
 HEADER = 128
+COPIED_AT_ONCE = 2**20
 DESCR = {"float32": "<f4", "uint8": "|u1"}
 
 
@@ -37,6 +39,18 @@ class CardFile:
             cards_NHWC = quantize(cards_NHWC, self.range)
         self._file.write(np.ascontiguousarray(cards_NHWC, dtype=DESCR[self.dtype]))
         self.count += len(cards_NHWC)
+
+    def copy_to(self, target: BinaryIO) -> None:
+        """The cards so far, without the header."""
+        self._file.flush()
+        with self.path.open("rb") as source:
+            source.seek(HEADER)
+            shutil.copyfileobj(source, target, COPIED_AT_ONCE)
+
+    def take_over(self, source: BinaryIO, count: int) -> None:
+        """Begin with cards that an earlier attempt has made."""
+        shutil.copyfileobj(source, self._file, COPIED_AT_ONCE)
+        self.count = count
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

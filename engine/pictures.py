@@ -17,7 +17,7 @@ SMALLEST, LARGEST = 64, 256  # pixels along a tile's shorter and longer side
 GAP = 2
 GROUND = 128  # between tiles: many cards are white or black at their edges
 
-RECONSTRUCTIONS = Product("reconstructions.png", "image/png")
+RECONSTRUCTIONS = Product("reconstructions.png", "image/png", shows_data=True)
 RECONSTRUCTED = 10  # images in that picture
 
 

@@ -57,6 +57,7 @@ class Report(Protocol):
 class Product:
     name: str  # of a file in `Work.out`
     media_type: str
+    shows_data: bool = False  # images of the dataset can be seen in it
 
 
 @dataclass(frozen=True)

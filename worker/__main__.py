@@ -8,7 +8,7 @@ from celery import signals
 from flashcards.leash import leave_with_parent
 from ledger.logs import configure_logs
 from ledger.settings import load_settings
-from worker import reaper, tasks
+from worker import reaper, sweeper, tasks
 from worker.app import app
 from worker.station import open_station
 
@@ -22,6 +22,7 @@ def main() -> None:
     def ready(**_: Any) -> None:
         station.spare.prepare()
         reaper.start(station)
+        sweeper.start(station)
         # What was queued while no worker was there to hear the ring.
         tasks.run.apply_async(args=(None,), queue=settings.queue)
 

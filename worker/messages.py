@@ -8,7 +8,7 @@ from flashcards.contract.architecture import Architecture
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.resources import Failure, Progress
-from flashcards.contract.specs import JobSpec
+from flashcards.contract.specs import EngineSpec
 
 
 class StagedModel(Record):
@@ -29,7 +29,7 @@ class StagedDataset(Record):
 class Assignment(Record):
     """Everything a runner gets to know. Paths are local; there is no address and no secret in it."""
 
-    spec: JobSpec
+    spec: EngineSpec
     out: str
     model: StagedModel | None = None
     dataset: StagedDataset | None = None
@@ -42,6 +42,7 @@ class Assignment(Record):
 class FileMade(Record):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
     media_type: str
+    shows_data: bool = False
 
 
 class SaidProgress(Record):

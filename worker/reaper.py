@@ -15,6 +15,7 @@ log = structlog.get_logger()
 def reap(station: Station) -> None:
     settings = station.settings
     workers.beat(station.db, station.worker_id)
+    lifecycle.shorten_leases(station.db, settings.lease_seconds)
     expired = lifecycle.expire(station.db)
     rung = station.doorbell.ring_again(station.db, 0 if expired else settings.ring_again_seconds)
     if expired or rung:
@@ -29,6 +30,7 @@ def keep_reaping(station: Station) -> None:
             if time.monotonic() - tidied_at > TIDY_SECONDS:
                 tidied_at = time.monotonic()
                 idempotency.forget(station.db, station.settings.idempotency_hours)
+                station.clear_away_the_dead()
         except Exception as error:
             log.warning("reaper.failed", error=str(error))
 

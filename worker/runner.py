@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from engine import run as engine_run
@@ -122,7 +123,7 @@ def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
 
 
 def as_files(products: list[Product]) -> list[FileMade]:
-    return [FileMade(name=product.name, media_type=product.media_type) for product in products]
+    return [FileMade(**asdict(product)) for product in products]
 
 
 def work(assignment: Assignment, reports: Reports, stopping: threading.Event) -> Record:

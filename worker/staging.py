@@ -1,14 +1,16 @@
 """Brings what a job reads to the runner's folder, by digest, and takes what it made to the store."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, TrainSpec
-from ledger import artifacts, scope
+from flashcards.contract.specs import CaptureSpec, EngineSpec, EvaluateSpec, NoopSpec, TrainSpec
+from ledger import artifacts, blobs, scope
 from ledger.artifacts import Product
 from ledger.errors import NotFound
 from ledger.lifecycle import Claim
 from ledger.outcomes import spec_of
+from ledger.store import hash_file
 from ledger.tables import Dataset, Model
 from worker.messages import Assignment, FileMade, StagedDataset, StagedModel
 from worker.station import Station
@@ -20,14 +22,18 @@ class InputGone(Exception):
 
 def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
     spec = spec_of(claim)
+    assert not isinstance(spec, NoopSpec), "it has no runner to stage for"
     inputs, out = folder / "in", folder / "out"
+    shutil.rmtree(folder, ignore_errors=True)  # of a try that the store broke off
     inputs.mkdir(parents=True)
     out.mkdir()
     try:
         staged = _stage_inputs(station, claim, spec, inputs)
         resume = _stage_resume_point(station, claim, inputs)
-    except (NotFound, FileNotFoundError) as missing:
-        raise InputGone(str(missing)) from missing
+    except NotFound as missing:
+        raise InputGone(missing.detail) from missing
+    except FileNotFoundError as missing:
+        raise InputGone("its file is not in the store") from missing
     return Assignment(
         spec=spec,
         out=str(out),
@@ -39,7 +45,7 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
     )
 
 
-def _stage_inputs(station: Station, claim: Claim, spec: JobSpec, folder: Path) -> dict[str, Any]:
+def _stage_inputs(station: Station, claim: Claim, spec: EngineSpec, folder: Path) -> dict[str, Any]:
     match spec:
         case TrainSpec():
             return {"dataset": _stage_dataset(station, claim, spec.dataset, folder)}
@@ -95,7 +101,7 @@ def keep(station: Station, claim: Claim, out: Path, files: list[FileMade]) -> li
         path = out / file.name
         if path.is_symlink() or not path.is_file():
             raise FileNotFoundError(f"the runner named a file that it did not make: {file.name}")
-        kept = artifacts.hash_file(path)
-        station.store.keep(claim.tenant, kept.digest, path)
-        products.append(Product(name=file.name, media_type=file.media_type, kept=kept))
+        kept = hash_file(path)
+        blobs.put(station.db, station.store, claim.tenant, kept, path)
+        products.append(Product(file.name, file.media_type, kept, file.shows_data))
     return products

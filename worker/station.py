@@ -3,22 +3,21 @@
 import os
 import shutil
 import threading
-from pathlib import Path
 
 from ledger import lifecycle, workers
-from ledger.artifacts import Store
 from ledger.db import Database
 from ledger.doorbell import Doorbell
 from ledger.lifecycle import Claim
 from ledger.schema import ensure_schema
 from ledger.settings import Settings
+from ledger.store import Store
 from worker.child import Spare
 
 
 class Station:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        settings.home.mkdir(parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.db = Database(settings.database)
         ensure_schema(self.db)
         self.store = Store(settings.store)
@@ -26,8 +25,9 @@ class Station:
         self.spare = Spare()
         self.draining = threading.Event()
         self.worker_id = workers.register(self.db, settings.queue)
-        self.folder = settings.work_folder / str(os.getpid())
-        self._clear_away_the_dead()
+        self.folder = settings.work_folder / self.worker_id
+        self.folder.mkdir(parents=True)
+        self.clear_away_the_dead()
 
     @property
     def device(self) -> str:
@@ -47,13 +47,12 @@ class Station:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.db.close()
 
-    def _clear_away_the_dead(self) -> None:
-        """Attempt folders are named by the process that owned them; those of dead ones are rubbish."""
-        self.settings.work_folder.mkdir(parents=True, exist_ok=True)
+    def clear_away_the_dead(self) -> None:
+        """Attempt folders lie in their worker's; those of dead ones are rubbish, and may hold somebody's data."""
+        living = workers.living(self.db, self.worker_id)
         for folder in self.settings.work_folder.iterdir():
-            if folder.name == str(os.getpid()) or not Path(f"/proc/{folder.name}").exists():
+            if folder.name not in living:
                 shutil.rmtree(folder, ignore_errors=True)
-        self.folder.mkdir()
 
 
 _station: Station | None = None

@@ -5,19 +5,25 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import structlog
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+from structlog.contextvars import bound_contextvars
 
-from ledger import artifacts, events, jobs, lifecycle, outcomes
+from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, retention
 from ledger.artifacts import Product
+from ledger.blobs import Collected
+from ledger.errors import StoreAway
 from ledger.jobs import Reports
 from ledger.lifecycle import Claim, Pulse
 from worker import staging
 from worker.child import Child, LogLine
+from worker.holding import ClaimLost, Holding, NoStore
 from worker.messages import FileMade, Last, Said, SaidDone, SaidFailed, SaidNote, SaidProgress, SaidResumePoint
 from worker.station import Station
 
@@ -25,12 +31,9 @@ TICK_SECONDS = 0.1
 LOOK_SECONDS = 0.5  # between two looks at the cancel column, and two writes of progress
 SPARE_DELAY_SECONDS = 0.5  # a new spare is prepared once the job is under way, not while it starts
 LOG_LINES_KEPT = 2000
+CANCELLED, CLOSING = "cancelled by the user", "its worker is closing"
 
 log = structlog.get_logger()
-
-
-class ClaimLost(Exception):
-    """Somebody else holds the job by now, or the lease has surely lapsed."""
 
 
 @dataclass
@@ -48,10 +51,12 @@ class Watch:
 
 
 Verb = Callable[[Session], bool]
+Done = TypeVar("Done")
 
 
 def supervise(station: Station, claim: Claim) -> None:
     Attempt(station, claim).run()
+    retention.sweep(station.db, station.store)  # the attempt's own copies have gone with its folder
 
 
 class Attempt:
@@ -60,25 +65,43 @@ class Attempt:
         self.claim = claim
         self.folder = station.folder / f"{claim.job_id}-{claim.attempt}"
         self.watch = Watch()
-        self.log = log.bind(job=claim.job_id, attempt=claim.attempt)
 
     def run(self) -> None:
-        self.log.info("attempt.started", kind=self.claim.spec["kind"])
+        with bound_contextvars(job=self.claim.job_id, attempt=self.claim.attempt):
+            self._run_logged()
+
+    def _run_logged(self) -> None:
+        log.info("attempt.started", kind=self.claim.spec["kind"])
         try:
             self._run()
         except ClaimLost:
-            self.log.warning("attempt.claim_lost")
+            log.warning("attempt.claim_lost")
         except DBAPIError as error:
             # Unsettled: the lease lapses, and another attempt starts from the last resume point.
-            self.log.error("attempt.database_away", error=str(error.orig))
+            log.error("attempt.database_away", error=str(error.orig))
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self) -> None:
+        if self.claim.spec["kind"] == "noop":
+            self._do_nothing()
+        else:
+            self._run_child()
+
+    def _do_nothing(self) -> None:
+        """A job without a runner: what is left is the cost of queue and record."""
+        log.info("noop.ran")
+        result = {"worker": self.station.worker_id}
+        self._write(lambda session: outcomes.succeed(session, self.claim, result, []))
+
+    def _run_child(self) -> None:
         try:
-            assignment = staging.stage(self.station, self.claim, self.folder)
+            assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
         except staging.InputGone as gone:
             self._fail("input-gone", "Something the job reads is not there any more", str(gone))
+            return
+        except NoStore as none:
+            self._do_without_store(none.reason)
             return
         except OSError as error:
             self._fail(*_in_words(error))
@@ -181,15 +204,16 @@ class Attempt:
         """It counts once it is in the store, and clears the strikes: a job that gets on is unlucky, not poison."""
         files = [FileMade(name=message.file, media_type="application/octet-stream")]
         try:
-            (point,) = staging.keep(self.station, self.claim, self.folder / "out" / "resume", files)
-            with self.station.db.write() as session:
+            folder = self.folder / "out" / "resume"
+            (point,) = self._hold(lambda: staging.keep(self.station, self.claim, folder, files), patience_seconds=0)
+            with self._referring([point]) as session:
                 entry = ("resume_point", {"step": message.step})
                 mine = lifecycle.mine(self.claim)
                 if not events.append(session, self.claim.job_id, [entry], *mine, strikes=0):
                     raise ClaimLost
-                artifacts.record_resume_point(session, self.claim.tenant, self.claim.job_id, self.claim.attempt, point)
-        except (OSError, DBAPIError) as error:
-            self.log.warning("attempt.resume_point_not_kept", error=str(error))
+                artifacts.record_resume_point(session, self.claim.job_id, self.claim.attempt, point)
+        except (OSError, NoStore, StoreAway, Collected, DBAPIError) as error:
+            log.warning("attempt.resume_point_not_kept", error=str(error))
 
     # When it has ended
 
@@ -200,34 +224,61 @@ class Attempt:
         elif isinstance(last, SaidFailed):
             self._end("failed", last.files, error=last.error.model_dump())
         elif self.watch.stop_reason == "cancel":
-            self._end("cancelled", last.files if last else [], reason="cancelled by the user")
+            self._end("cancelled", last.files if last else [], reason=CANCELLED)
         elif self.watch.stop_reason == "deadline":
             self._end("failed", last.files if last else [], error=_overdue(self.claim))
         elif self.watch.stop_reason == "drain":
-            self._write(lambda session: lifecycle.release(session, self.claim, "its worker is closing"))
+            self._write(lambda session: lifecycle.release(session, self.claim, CLOSING))
         else:
             self._lose(code)
 
     def _succeed(self, last: SaidDone) -> None:
         products = self._keep(last.files)
         if products is not None:
-            self._write(lambda session: outcomes.succeed(session, self.claim, last.result, products))
+            self._write(lambda session: outcomes.succeed(session, self.claim, last.result, products), products)
 
     def _end(self, state: str, files: list[FileMade], **what: object) -> None:
         products = self._keep(files)
         if products is not None:
-            self._write(lambda session: outcomes.end(session, self.claim, state, products, **what))
+            self._write(lambda session: outcomes.end(session, self.claim, state, products, **what), products)
 
     def _keep(self, files: list[FileMade]) -> list[Product] | None:
         """What is not kept goes at once: on a full disk the record needs the room to say so."""
         try:
-            products = staging.keep(self.station, self.claim, self.folder / "out", files)
+            products = self._hold(lambda: staging.keep(self.station, self.claim, self.folder / "out", files))
+        except NoStore as none:
+            self._do_without_store(none.reason or self.watch.stop_reason)
+            return None
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)
             self._fail(*_in_words(error))
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return products
+
+    def _hold(self, work: Callable[[], Done], patience_seconds: float | None = None) -> Done:
+        """Do this while the lease is renewed."""
+        patience = self.station.settings.store_patience_seconds if patience_seconds is None else patience_seconds
+        with Holding(self.station, self.claim, self.watch.renewed_at) as holding:
+            try:
+                return holding.patiently(work, patience)
+            finally:
+                self.watch.renewed_at = holding.renewed_at
+
+    def _referring(self, products: Iterable[Product]) -> AbstractContextManager[Session]:
+        kept = [product.kept for product in products]
+        return blobs.referring(self.station.db, self.station.store, self.claim.tenant, kept)
+
+    def _do_without_store(self, reason: str | None) -> None:
+        """Nothing of what it made can be kept, so only how it ended is written down."""
+        if reason == "drain":
+            self._write(lambda session: lifecycle.release(session, self.claim, CLOSING))
+        elif reason == "cancel":
+            self._write(lambda session: outcomes.end(session, self.claim, "cancelled", [], reason=CANCELLED))
+        elif reason == "deadline":
+            self._write(lambda session: outcomes.end(session, self.claim, "failed", [], error=_overdue(self.claim)))
+        else:
+            self._fail("storage", "The store of files does not answer", "Retry: it goes on from the last resume point.")
 
     def _fail(self, type: str, title: str, detail: str) -> None:
         error = {"type": type, "title": title, "detail": detail}
@@ -237,23 +288,27 @@ class Attempt:
         reason = f"the runner was killed by signal {-code}" if code < 0 else f"the runner exited with code {code}"
         if code == -9:
             reason += " (out of memory, or killed by hand)"
+        self._lose_to(reason)
+
+    def _lose_to(self, reason: str) -> None:
         job_id, attempt = self.claim.job_id, self.claim.attempt
         self._write(lambda session: lifecycle.lose(session, job_id, attempt, reason))
 
-    def _write(self, verb: Verb) -> None:
-        """One transaction; with the database away, again and again until the lease has surely lapsed."""
+    def _write(self, verb: Verb, products: Iterable[Product] = ()) -> None:
+        """One transaction; with database or store away, again and again until the lease has surely lapsed."""
         while True:
             try:
-                with self.station.db.write() as session:
-                    settled = verb(session)
-            except DBAPIError as error:
+                with self._referring(products) as session:
+                    if not verb(session):
+                        raise ClaimLost
+            except Collected:
+                self._lose_to("its files were collected before they were on record")
+            except (DBAPIError, StoreAway) as error:
                 if time.monotonic() - self.watch.renewed_at > self.station.settings.lease_seconds:
                     raise ClaimLost from error
                 time.sleep(1)
                 continue
-            if not settled:
-                raise ClaimLost
-            self.log.info("attempt.ended", last=type(self.watch.last).__name__, stopped_for=self.watch.stop_reason)
+            log.info("attempt.ended", last=type(self.watch.last).__name__, stopped_for=self.watch.stop_reason)
             return
 
 

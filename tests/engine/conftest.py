@@ -33,7 +33,7 @@ class Recorder:
 
     def resume_point(self, path: Path, step: int) -> None:
         assert path.exists()
-        assert path.name == f"{step:08d}.safetensors"
+        assert path.stem == f"{step:08d}"
         self.points.append(path)
 
     def note(self, text: str) -> None:

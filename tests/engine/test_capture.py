@@ -9,6 +9,7 @@ from PIL import Image
 from engine.errors import Diverged, Stopped
 from engine.run import run
 from engine.sources.maze import mazes
+from engine.standing import is_worth_it
 from engine.weights import load_network
 from flashcards.contract.image import ImageShape
 
@@ -147,3 +148,63 @@ def test_memory_does_not_grow_with_the_count(capture_work, new_model, new_report
     run(work, Weighing(), never)
     assert (work.out / "cards.npy").stat().st_size > 23e6
     assert weights[-1] - weights[5] < 6e6
+
+
+class TestGoingOn:
+    """A capture that was broken off goes on behind its last whole chunk."""
+
+    def broken_off(self, capture_work, new_report, after: int, **spec):
+        work, report, asked = capture_work(**spec), new_report(), []
+        object.__setattr__(work, "resume_seconds", 0.0)
+
+        def stop() -> bool:
+            asked.append(1)
+            return len(asked) > after
+
+        with pytest.raises(Stopped):
+            run(work, report, stop)
+        return sorted((work.out / "resume").glob("*.cards"))
+
+    @pytest.mark.parametrize("dtype", ["float32", "uint8"])
+    def test_it_ends_with_the_same_set(self, capture_work, new_report, never, dtype):
+        spec = {"count": 200, "r": 3, "seed": 4, "dtype": dtype}
+        whole = capture_work(**spec)
+        unbroken = run(whole, new_report(), never)
+        point = self.broken_off(capture_work, new_report, 7, **spec)[-1]
+        assert point.name == "00000128.cards"
+        work = capture_work(**spec)
+        object.__setattr__(work, "resume", point)
+        resumed = run(work, new_report(), never)
+        for name in ("cards.npy", "sheet.png", "source.png"):
+            assert (work.out / name).read_bytes() == (whole.out / name).read_bytes()
+        for measure in ("gamma1", "gamma2", "mean_step", "recipe"):
+            assert getattr(resumed.result, measure) == getattr(unbroken.result, measure)
+
+    def test_cards_of_another_build_are_made_anew(self, capture_work, new_report, never):
+        spec = {"count": 200, "r": 2}
+        point = self.broken_off(capture_work, new_report, 5, **spec)[-1]
+        head, cards = point.read_bytes().split(b"\n", 1)
+        point.write_bytes(head.replace(b"torch-", b"torsh-") + b"\n" + cards[: len(cards) // 2])
+        work, report = capture_work(**spec), new_report()
+        object.__setattr__(work, "resume", point)
+        run(work, report, never)
+        assert len(cards_of(work)) == 200
+        assert any("made anew" in text for text in report.notes)
+
+    def test_only_the_last_two_points_are_kept(self, capture_work, new_report):
+        left = self.broken_off(capture_work, new_report, 9, count=500, r=2)
+        assert [path.name for path in left] == ["00000192.cards", "00000256.cards"]
+
+
+@pytest.mark.parametrize(
+    ("count", "kept", "card_bytes", "worth"),
+    [
+        (64, 0, 12, True),
+        (64, 64, 12, False),
+        (128, 64, 12, True),
+        (1100, 1000, 2**20, False),
+        (1500, 1000, 2**20, True),
+    ],
+)
+def test_large_sets_are_written_down_less_often(count, kept, card_bytes, worth):
+    assert is_worth_it(count, kept, card_bytes) == worth

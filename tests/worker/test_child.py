@@ -85,11 +85,10 @@ def test_it_knows_no_secret(monkeypatch, assignment):
 
 def test_asked_to_stop_it_leaves_something_readable(child, assignment):
     child.assign(assignment(count=500_000, r=20))
-    while not isinstance(child.heard.get(timeout=60), SaidProgress):
-        pass
-    time.sleep(0.5)
+    while not isinstance(said := child.heard.get(timeout=60), SaidProgress) or said.progress.step == 0:
+        pass  # until the first cards are there
     child.ask_to_stop()
-    last = listen(child, seconds=5)[-1]
+    last = listen(child, seconds=20)[-1]
     assert isinstance(last, SaidStopped)
     assert "cards.npy" in {file.name for file in last.files}
 

@@ -1,9 +1,14 @@
+import os
+import socket
+
 import pytest
+from sqlalchemy import select
 
 from ledger.db import Database
 from ledger.lifecycle import Claim
 from ledger.migrate import migrate
 from ledger.settings import Settings
+from ledger.tables import Worker
 from worker.messages import FileMade
 from worker.staging import InputGone, keep, stage
 from worker.station import Station
@@ -46,9 +51,25 @@ def test_a_model_that_is_gone_is_said_to_be_gone(station, tmp_path):
 
 def test_folders_of_dead_workers_are_cleared_away_and_those_of_living_ones_are_not(tmp_path):
     settings = Settings(home=tmp_path)
-    migrate(Database(settings.database))
-    (settings.work_folder / "999999999" / "job_x-1").mkdir(parents=True)
-    (settings.work_folder / "1" / "job_y-1").mkdir(parents=True)
+    db = Database(settings.database)
+    migrate(db)
+    here = socket.gethostname()
+    with db.write() as session:
+        for id, host, pid in (
+            ("worker_living_here", here, os.getppid()),
+            ("worker_dead_here", here, 999_999_999),
+            ("worker_had_our_number", here, os.getpid()),
+            ("worker_elsewhere", "another-machine", 999_999_999),
+        ):
+            session.add(Worker(id=id, queue="cpu", host=host, pid=pid))
+    silent = Worker(id="worker_silent", queue="cpu", host="another-machine", pid=1, seen_at=1.0)
+    with db.write() as session:
+        session.add(silent)
+        rows = [*session.scalars(select(Worker.id)), "worker_unknown"]
+    for id in rows:
+        (settings.work_folder / id / "job_x-1").mkdir(parents=True)
     station = Station(settings)
-    assert sorted(path.name for path in settings.work_folder.iterdir()) == sorted(["1", station.folder.name])
+    left = {path.name for path in settings.work_folder.iterdir()}
+    assert left == {"worker_living_here", "worker_elsewhere", station.folder.name}
     station.close()
+    db.close()

@@ -1,0 +1,69 @@
+"""Where a capture stands, as a file to come back to: a line of JSON, then the cards that were made, as they are.
+
+Card i depends on nothing but its number, so a capture that goes on behind the last whole chunk makes the same set, to
+the bit. A small set is written down whenever it is time to; a large one each time it has grown by half, so that all
+copies together are never more than three times the set.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine.cards import CardFile
+
+SMALL = 64 * 2**20  # bytes
+GROWTH = 1.5
+KEPT = 2  # the newest may still be on its way to the store when the worker dies
+
+
+@dataclass
+class Steps:
+    """Smallest, largest and summed step of all cards at each pass, and the time it took, over all attempts."""
+
+    gamma1: list[float]
+    gamma2: list[float]
+    sums: list[float]
+    seconds: float = 0.0
+
+    @classmethod
+    def begin(cls, r: int) -> "Steps":
+        return cls([float("inf")] * r, [0.0] * r, [0.0] * r)
+
+    def add(self, step_RB: np.ndarray) -> None:
+        self.gamma1 = np.minimum(self.gamma1, step_RB.min(1)).tolist()
+        self.gamma2 = np.maximum(self.gamma2, step_RB.max(1)).tolist()
+        self.sums = (np.asarray(self.sums) + step_RB.sum(1, dtype=np.float64)).tolist()
+
+
+def is_worth_it(count: int, kept: int, card_bytes: int) -> bool:
+    """`kept` cards are in the last resume point."""
+    return count > kept and (count * card_bytes <= SMALL or count >= GROWTH * kept)
+
+
+def write(folder: Path, cards: CardFile, steps: Steps, build: str) -> Path:
+    """Temp, fsync, rename: whole or absent."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{cards.count:08d}.cards"
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        file.write(json.dumps({"build": build, "count": cards.count, **asdict(steps)}).encode() + b"\n")
+        cards.copy_to(file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    for old in sorted(folder.glob("*.cards"))[:-KEPT]:
+        old.unlink()
+    return path
+
+
+def take_up(path: Path, cards: CardFile, build: str) -> Steps | None:
+    """None: another build made them, and its cards could differ in the last digits from those to come."""
+    with path.open("rb") as file:
+        told = json.loads(file.readline())
+        if told.pop("build") != build:
+            return None
+        cards.take_over(file, told.pop("count"))
+    return Steps(**told)
