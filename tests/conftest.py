@@ -1,15 +1,23 @@
+from contextlib import contextmanager
+
 import httpx
 import numpy as np
 import pytest
-from making import npz, push_dataset, push_model
-from servers import postgres
+from making import make_key, npz, push_dataset, push_model
+from servers import open_folder, postgres, s3_server
 from service_process import running_service
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory):
-    with postgres(tmp_path_factory.mktemp("postgres")) as url:
+def postgres_url():
+    with open_folder() as folder, postgres(folder / "postgres") as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def s3():
+    with s3_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +62,51 @@ def dataset(api, digits_npz) -> dict:
 def model(api) -> dict:
     """An uploaded network for 16 x 16 grey images."""
     return push_model(api)
+
+
+@pytest.fixture(scope="session")
+def locked(tmp_path_factory):
+    """A service with keys, as it would stand in a network."""
+    folder = tmp_path_factory.mktemp("locked")
+    with running_service(
+        folder / "home", threads=1, admin_key_file=folder / "admin-key", log_format="json", log_level="DEBUG"
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def knock(locked):
+    """A client of that service that holds this key."""
+
+    @contextmanager
+    def knock(key: str | None):
+        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+        with httpx.Client(base_url=locked.url, timeout=60, headers=headers) as client:
+            yield client
+
+    return knock
+
+
+@pytest.fixture(scope="session")
+def admin_key(locked) -> str:
+    return (locked.home.parent / "admin-key").read_text().strip()
+
+
+@pytest.fixture(scope="session")
+def admin(knock, admin_key):
+    with knock(admin_key) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def alice(knock, admin):
+    """A tenant that has one of everything."""
+    with knock(make_key(admin, tenant="alice", scopes=["read", "write", "admin"])) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def mallory(knock, admin):
+    """Another tenant, with every right in its own house."""
+    with knock(make_key(admin, tenant="mallory", scopes=["read", "write", "admin"])) as client:
+        yield client

@@ -2,50 +2,16 @@
 
 import time
 
-import httpx
 import psutil
 import pytest
-from making import finished, push_dataset, submit, wait_for
-from service_process import running_service
-from sqlalchemy import func, select
+from making import submit, wait_for
+from soundness import assert_ledger_sound, assert_work_tidy
+from stack import running_stack
 
-from ledger.db import Database
-from ledger.tables import Artifact, Model
+from ledger.store import Store
+from tests.e2e.conftest import TRAINING, digest_of_weights
 
-#: Long enough to be killed three times half-way, short enough to be run for every kind of kill.
-TRAINING = {"kind": "train", "architecture": "blk_2_fil_8", "epochs": 60, "patience": 60, "batch_size": 32}
-
-
-@pytest.fixture(scope="module")
-def killable(tmp_path_factory):
-    home = tmp_path_factory.mktemp("killable") / "home"
-    with running_service(home, threads=1, resume_seconds=0.3, lease_seconds=10, reap_seconds=1) as service:
-        yield service
-
-
-@pytest.fixture(scope="module")
-def patient(killable):
-    """A client that outlives restarts."""
-    with httpx.Client(base_url=killable.url, timeout=60, transport=httpx.HTTPTransport(retries=20)) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def images(patient, digits_npz):
-    return push_dataset(patient, digits_npz)
-
-
-@pytest.fixture(scope="module")
-def unbroken(patient, images):
-    """The same training, left alone."""
-    job = finished(patient, **TRAINING, dataset=images["id"])
-    assert [attempt["outcome"] for attempt in job["attempts"]] == ["succeeded"]
-    return digest_of_weights(job)
-
-
-def digest_of_weights(job) -> str:
-    (found,) = [artifact["digest"] for artifact in job["artifacts"] if artifact["name"] == "model.safetensors"]
-    return found
+slow = pytest.mark.slow
 
 
 def wait_for_resume_point(client, job_id, after: int = 0, seconds: float = 60) -> int:
@@ -61,75 +27,81 @@ def wait_for_resume_point(client, job_id, after: int = 0, seconds: float = 60) -
     raise TimeoutError(f"no resume point after step {after}")
 
 
-def assert_one_set_of_artifacts(service, job) -> None:
-    db = Database(f"sqlite:///{service.home / 'flashcards.db'}")
-    with db.read() as session:
-        assert session.scalar(select(func.count()).where(Model.job_id == job["id"])) == 1
-        names = session.scalars(select(Artifact.name).where(Artifact.job_id == job["id"], Artifact.role == "product"))
-        assert sorted(names) == ["model.safetensors", "reconstructions.png"]
-    db.close()
-    assert not list((service.home / "work").glob("*/job_*")), "an attempt's folder was left behind"
+def kill_runner(stack, job_id):
+    stack.working_runner(stack.worker_of(job_id).pid).kill()
 
 
-def kill_runner(service):
-    """The one that works, not the spare: it is the busiest."""
-    runners = service.parts("worker.runner")
-    max(runners, key=lambda process: sum(process.cpu_times()[:2])).kill()
+def kill_worker(stack, job_id):
+    stack.worker_of(job_id).kill()
 
 
-def kill_worker(service):
-    service.part("worker").kill()
+def kill_everything(stack, job_id):
+    stack.kill_everything()
+    stack.wait_until_ready()
 
 
-def kill_everything(service):
-    service.kill_tree()
-    service.start()
+KILLS = [
+    ("embedded", kill_runner),
+    ("embedded", kill_worker),
+    ("embedded", kill_everything),
+    ("servers", kill_worker),
+    pytest.param("servers", kill_runner, marks=slow),
+    pytest.param("servers", kill_everything, marks=slow),
+]
 
 
-@pytest.mark.parametrize("kill", [kill_runner, kill_worker, kill_everything])
-def test_a_killed_training_ends_with_the_same_weights(killable, patient, images, unbroken, kill):
-    job_id = submit(patient, **TRAINING, dataset=images["id"])["id"]
-    step = wait_for_resume_point(patient, job_id)
-    kill(killable)
-    wait_for_resume_point(patient, job_id, after=step)
-    kill(killable)
-    job = wait_for(patient, job_id)
+@pytest.mark.parametrize(("ground", "kill"), KILLS, indirect=["ground"])
+def test_a_killed_training_ends_with_the_same_weights(ground, kill):
+    client, stack, unbroken = ground.client, ground.stack, ground.unbroken
+    job_id = submit(client, **TRAINING, dataset=ground.images)["id"]
+    step = wait_for_resume_point(client, job_id)
+    kill(stack, job_id)
+    wait_for_resume_point(client, job_id, after=step)
+    kill(stack, job_id)
+    job = wait_for(client, job_id)
     assert job["state"] == "succeeded", job["error"]
     assert len(job["attempts"]) >= 3
     assert digest_of_weights(job) == unbroken
-    assert_one_set_of_artifacts(killable, job)
+    stack.wait_until_ready()
+    assert_ledger_sound(stack.ledger, Store(stack.read_settings().store))
+    assert_work_tidy(stack.ledger, stack.home / "work")
 
 
-def test_a_stopped_service_gives_its_job_back_and_goes_on_later(killable, patient, images, unbroken):
+@pytest.mark.parametrize("ground", ["embedded", pytest.param("servers", marks=slow)], indirect=True)
+def test_a_stopped_service_gives_its_job_back_and_goes_on_later(ground):
     """SIGTERM, as a deploy sends it: nothing is lost, and it costs no try."""
-    job_id = submit(patient, **TRAINING, dataset=images["id"], max_attempts=1)["id"]
-    wait_for_resume_point(patient, job_id)
-    assert killable.stop() == 0
-    killable.start()
-    job = wait_for(patient, job_id)
+    client, stack, unbroken = ground.client, ground.stack, ground.unbroken
+    job_id = submit(client, **TRAINING, dataset=ground.images, max_attempts=1)["id"]
+    wait_for_resume_point(client, job_id)
+    stack.stop()
+    stack.keeper.start()
+    stack.wait_until_ready()
+    job = wait_for(client, job_id)
     assert job["state"] == "succeeded", job["error"]
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["released", "succeeded"]
     assert digest_of_weights(job) == unbroken
 
 
-def test_a_runner_does_not_outlive_its_worker(killable, patient, images):
-    job_id = submit(patient, **TRAINING, dataset=images["id"])["id"]
-    wait_for_resume_point(patient, job_id)
-    orphans = killable.parts("worker.runner")
+@pytest.mark.parametrize("ground", ["embedded", pytest.param("servers", marks=slow)], indirect=True)
+def test_a_runner_does_not_outlive_its_worker(ground):
+    client, stack = ground.client, ground.stack
+    job_id = submit(client, **TRAINING, dataset=ground.images)["id"]
+    wait_for_resume_point(client, job_id)
+    worker = stack.worker_of(job_id)
+    orphans = worker.children()
     assert orphans
-    killable.part("worker").kill()
-    for orphan in orphans:
-        orphan.wait(timeout=5)
-    patient.post(f"/v1/jobs/{job_id}/cancel")
-    assert wait_for(patient, job_id)["state"] == "cancelled"
+    worker.kill()
+    assert not psutil.wait_procs(orphans, timeout=20)[1]  # a spare first ends its import of torch
+    client.post(f"/v1/jobs/{job_id}/cancel")
+    assert wait_for(client, job_id)["state"] == "cancelled"
+    stack.wait_until_ready()
 
 
 def test_the_parts_do_not_outlive_serve(tmp_path):
-    with running_service(tmp_path / "home", threads=1) as service:
-        while len(service.tree()) < 4:  # serve, API, worker, and the spare runner when it comes up
+    with running_stack("embedded", tmp_path) as stack:
+        while not stack.processes("worker.runner"):
             time.sleep(0.1)
-        top, *parts = service.tree()
-        top.kill()
-        service.process.wait()
-        left = psutil.wait_procs(parts, timeout=20)[1]
-        assert not left
+        stack.keeper.rest()
+        parts = stack.processes()
+        stack.process("service").kill()
+        assert not psutil.wait_procs(parts, timeout=20)[1]

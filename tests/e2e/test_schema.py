@@ -10,17 +10,21 @@ from making import finished, push_dataset, push_model
 from service_process import running_service
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_service_keeps_to_its_document(digits_npz, tmp_path):
-    """A service of its own: what is there to be found is also there to be deleted."""
-    with running_service(tmp_path / "home", threads=1) as service:
-        with httpx.Client(base_url=service.url, timeout=60) as api:
+    """A service of its own, with keys: what is there to be found is also there to be deleted."""
+    key_file = tmp_path / "key"
+    with running_service(tmp_path / "home", threads=1, admin_key_file=key_file, requests_per_minute=10**6) as service:
+        authorization = {"Authorization": f"Bearer {key_file.read_text().strip()}"}
+        with httpx.Client(base_url=service.url, timeout=60, headers=authorization) as api:
             push_dataset(api, digits_npz)
             finished(api, kind="capture", model=push_model(api)["id"], count=3, r=1)
         command = [
             str(Path(sys.executable).with_name("schemathesis")),
             "run",
             f"{service.url}/openapi.json",
+            f"--header=Authorization: {authorization['Authorization']}",
             "--max-examples=25",
             "--seed=1",
             "--workers=1",
@@ -29,6 +33,6 @@ def test_the_service_keeps_to_its_document(digits_npz, tmp_path):
             # A schema cannot say that a file is well-formed or that an id exists: what it allows may still be refused.
             "--exclude-checks=positive_data_acceptance",
         ]
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=380)
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=580)
         assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
         assert "Traceback" not in service.log.read_text()

@@ -54,3 +54,9 @@ def finished(api, **spec) -> dict:
     job = wait_for(api, submit(api, **spec)["id"])
     assert job["state"] == "succeeded", job
     return job
+
+
+def make_key(admin, **fields) -> str:
+    answer = admin.post("/v1/keys", json={"name": "test", **fields})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["key"]

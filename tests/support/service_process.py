@@ -1,12 +1,13 @@
 """The service as its user starts it: a real process on a free port, with a home folder of its own."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -14,9 +15,12 @@ import psutil
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to clients: who asks for a server that is down could else become its port."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class ServiceProcess:

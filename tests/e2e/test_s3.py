@@ -1,0 +1,153 @@
+"""The same service with its files in a bucket."""
+
+import io
+import time
+from uuid import uuid4
+
+import httpx
+import numpy as np
+import pytest
+from making import finished, push_dataset, push_model, submit, wait_for, weights
+from servers import s3_server
+from service_process import ServiceProcess
+
+from flashcards import Client
+
+pytestmark = pytest.mark.slow
+TRAINING = {"kind": "train", "architecture": "blk_1_fil_8", "epochs": 4, "learning_rate": 5e-3}
+TEMPO = {"threads": 1, "reap_seconds": 0.2, "collect_seconds": 0.3}
+
+
+def start(service: ServiceProcess, environment: dict[str, str]) -> ServiceProcess:
+    service.environment |= environment
+    service.start()
+    return service
+
+
+def end(service: ServiceProcess) -> None:
+    for process in service.tree():
+        process.kill()
+    service.process.wait()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> str:
+    return uuid4().hex
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory, s3, bucket):
+    home = tmp_path_factory.mktemp("remote") / "home"
+    service = ServiceProcess(home, store_url=s3.new_bucket(bucket), collect_grace_seconds=1, **TEMPO)
+    yield start(service, s3.environment)
+    end(service)
+
+
+@pytest.fixture(scope="module")
+def client(remote):
+    with httpx.Client(base_url=remote.url, timeout=60) as client:
+        yield client
+
+
+def wait_for_keys(s3, bucket: str, digests: set[str]) -> None:
+    wanted = {f"some/prefix/default/{digest}" for digest in digests}
+    deadline = time.monotonic() + 30
+    while set(s3.keys(bucket)) != wanted:
+        assert time.monotonic() < deadline, s3.keys(bucket)
+        time.sleep(0.1)
+
+
+def test_from_upload_to_collection(remote, client, s3, bucket, digits_npz, tmp_path):
+    assert client.get("/readyz").json()["ready"]
+    dataset = push_dataset(client, digits_npz)
+    trained = finished(client, **TRAINING, dataset=dataset["id"])
+    model = client.get(f"/v1/models/{trained['result']['model']}").json()
+    captured = finished(client, kind="capture", model=model["id"], count=40, r=2)
+    cards = captured["result"]["flashcards"]
+
+    assert not (remote.home / "store").exists()
+    assert client.get(f"/v1/datasets/{dataset['id']}/file").content == digits_npz
+    assert client.get(f"/v1/datasets/{dataset['id']}/file", headers={"Range": "bytes=5-9"}).content == digits_npz[5:10]
+    whole = np.load(io.BytesIO(client.get(f"/v1/jobs/{captured['id']}/artifacts/cards.npy").content))
+    part = client.get(f"/v1/flashcards/{cards}/cards", params={"offset": 30, "limit": 5})
+    np.testing.assert_array_equal(np.load(io.BytesIO(part.content))["x"], whole[30:35])
+    assert client.get(f"/v1/flashcards/{cards}/sheet.png").content.startswith(b"\x89PNG")
+
+    for path in (f"jobs/{trained['id']}", f"jobs/{captured['id']}", f"flashcards/{cards}", f"datasets/{dataset['id']}"):
+        assert client.delete(f"/v1/{path}").status_code == 204
+    wait_for_keys(s3, bucket, {model["digest"]})
+    assert client.get(f"/v1/models/{model['id']}/weights").status_code == 200
+    assert client.delete(f"/v1/models/{model['id']}").status_code == 204
+    wait_for_keys(s3, bucket, set())
+    assert client.get("/v1/storage").json()["files"] == 0
+
+
+def test_a_link_to_the_bucket(client, s3):
+    model = push_model(client)
+    path = f"/v1/models/{model['id']}/weights"
+    answer = client.get(path, params={"presign": "true"})
+    assert answer.status_code == 307
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["location"].startswith(s3.url)
+    assert httpx.get(answer.headers["location"]).content == weights()
+    followed = client.get(path, params={"presign": "true"}, headers={"Range": "bytes=0-9"}, follow_redirects=True)
+    assert (followed.status_code, followed.content) == (206, weights()[:10])
+    assert client.head(path, params={"presign": "true"}).status_code == 200
+    assert client.get(path).status_code == 200
+    client.delete(f"/v1/models/{model['id']}")
+
+
+def test_the_client_fetches_straight_from_the_bucket(remote, client, tmp_path):
+    model = push_model(client)
+    with Client(remote.url, direct_downloads=True) as direct:
+        assert direct.models.weights(model["id"], tmp_path).read_bytes() == weights()
+    client.delete(f"/v1/models/{model['id']}")
+
+
+def test_the_runner_has_no_key_to_the_bucket(remote, client, digits_npz):
+    dataset = push_dataset(client, digits_npz)
+    job = submit(client, **{**TRAINING, "epochs": 100_000}, dataset=dataset["id"])
+    try:
+        with client.stream("GET", f"/v1/jobs/{job['id']}/events") as events:
+            assert any(line == "event: progress" for line in events.iter_lines())
+        seen = [runner.environ() for runner in remote.parts("worker.runner")]
+        assert seen
+        assert [name for environment in seen for name in environment if name.startswith(("AWS", "FLASHCARDS"))] == []
+    finally:
+        client.post(f"/v1/jobs/{job['id']}/cancel")
+        wait_for(client, job["id"])
+
+
+def test_with_the_bucket_away_everything_says_so_and_comes_back(tmp_path):
+    with s3_server() as s3:
+        settings = {"store_url": s3.new_bucket("bucket"), "store_patience_seconds": 1}
+        service = start(ServiceProcess(tmp_path / "home", **settings, **TEMPO), s3.environment)
+        try:
+            with httpx.Client(base_url=service.url, timeout=60) as client:
+                model = push_model(client)
+                s3.stop()
+                assert client.get("/readyz").json()["checks"]["store"] is False
+                away = [
+                    client.get(f"/v1/models/{model['id']}/weights"),
+                    client.post("/v1/models", params={"name": "net", "input": "16x16x1"} | ARCHITECTURE, content=OTHER),
+                ]
+                for answer in away:
+                    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/store-away")
+                    assert int(answer.headers["retry-after"]) > 0
+                    assert "127.0.0.1" not in answer.text
+                job = wait_for(client, submit(client, kind="capture", model=model["id"], count=3, r=1)["id"])
+                assert (job["state"], job["error"]["type"]) == ("failed", "storage")
+
+                s3.start()
+                s3.new_bucket("bucket")
+                assert client.get("/readyz").json()["ready"]
+                assert push_model(client)["digest"] == model["digest"]
+                assert client.post(f"/v1/jobs/{job['id']}/retry").status_code == 202
+                assert wait_for(client, job["id"])["state"] == "succeeded"
+                assert "Traceback" not in service.log.read_text()
+        finally:
+            end(service)
+
+
+ARCHITECTURE = {"architecture": "blk_2_fil_4"}
+OTHER = weights(seed=1)
