@@ -2,12 +2,12 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test check format bench-service clean
+.PHONY: install serve demo test test-all chaos check format bench-service bench-scale clean
 
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
@@ -22,7 +22,14 @@ demo: install
 	@exec $(BIN)/flashcards demo
 
 test: .venv/.test-installed
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: .venv/.test-installed
 	$(BIN)/python -m pytest
+
+# A hundred kills on each stack; `make chaos CHAOS="--stack servers --kills 20 --seeds 1,2,3"` says otherwise.
+chaos: .venv/.test-installed
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 check: .venv/.test-installed
 	$(BIN)/ruff format --check .
@@ -36,6 +43,9 @@ format: .venv/.test-installed
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service
+
+bench-scale: .venv/.test-installed
+	$(BIN)/python -m benchmarks.scale
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis *.egg-info
