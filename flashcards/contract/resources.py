@@ -7,12 +7,24 @@ from pydantic import Field
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Record
+from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
-from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
+from flashcards.contract.results import (
+    AnalyzeResult,
+    CaptureResult,
+    DistillResult,
+    EvaluateCardsResult,
+    EvaluateResult,
+    NoopResult,
+    TrainResult,
+)
 from flashcards.contract.specs import JobKind, JobSpec
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+Result = (
+    TrainResult | CaptureResult | AnalyzeResult | DistillResult | EvaluateResult | EvaluateCardsResult | NoopResult
+)
 TERMINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 Item = TypeVar("Item")
 
@@ -20,6 +32,13 @@ Item = TypeVar("Item")
 class Page(Record, Generic[Item]):
     items: list[Item]
     next_cursor: str | None = Field(default=None, description="give it back as `cursor` for the next page")
+
+
+class StoredCapsule(CapsuleFacts):
+    """A capsule as its model shows it; the file is at `/v1/models/{id}/capsule`."""
+
+    digest: str
+    size: int
 
 
 class Model(Record):
@@ -32,9 +51,10 @@ class Model(Record):
     parameters: int
     digest: str
     size: int
-    origin: Literal["upload", "train"]
+    origin: Literal["upload", "train", "distill"]
     job: JobId | None = None
     probe: str | None = Field(default=None, description="digest of the probe that every use is checked against")
+    capsule: StoredCapsule | None = Field(default=None, description="what was measured on its images")
     mapping: dict[str, str] | None = Field(
         default=None, description="what the checkpoint called each tensor -> its name here, where they differ"
     )
@@ -88,6 +108,7 @@ class Flashcards(Record):
     recipe: Recipe
     digest: str
     size: int
+    materialised: bool = Field(default=True, description="false: only the recipe is kept; digest and size are the cards'")
     created_at: datetime
 
 
@@ -135,7 +156,7 @@ class JobSummary(Record):
     labels: dict[str, str]
     progress: Progress
     error: Failure | None = None
-    result: TrainResult | CaptureResult | EvaluateResult | NoopResult | None = None
+    result: Result | None = None
     cancel_requested: bool = False
     created_at: datetime
     started_at: datetime | None = None

@@ -1,5 +1,9 @@
 """What a job answers with. The engine fills everything but the ids of what the ledger made of it."""
 
+from typing import Literal
+
+from pydantic import Field
+
 from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Record
 from flashcards.contract.recipe import Recipe
 
@@ -23,18 +27,109 @@ class TrainResult(Record):
     images_per_second: float
 
 
+class CardMeasures(Record):
+    """What a sample of a set of cards looks like from inside its network."""
+
+    sample: int
+    "How many cards were looked at."
+    card_error: float
+    "Mean |f(F) - F|: how far one more pass would move a card."
+    spread: float
+    "Root mean square distance of two cards' latents."
+    diversity: float | None = None
+    "The same, over that of the capsule: far below 1, the cards have collapsed onto a few attractors."
+    flsd: float | None = None
+    "Frechet distance between the latents of the cards and those of the capsule."
+    failing_p1: float | None = None
+    "Share of cards that one more pass would move by the capsule's eps1 or more."
+
+
 class CaptureResult(Record):
     flashcards: FlashcardsId | None = None
     recipe: Recipe
     forward_unverified: bool = False
     "No probe says that the network we built from the checkpoint gives the answers that its owner's gives."
+    cards_digest: str | None = None
+    "SHA-256 of cards.npy, kept or not."
     gamma1: list[float]
     "Smallest step of any card at each pass."
     gamma2: list[float]
     "Largest step of any card at each pass."
     mean_step: list[float]
+    p1: bool | None = None
+    "Property P1: the largest last step is below the smallest error on real images. Null without a capsule."
+    p2: bool | None = None
+    "Property P2: these passes brought the latents' distance to its first minimum. Null without a capsule."
+    flsd_by_pass: list[float] | None = None
+    "FLSD of a sample after 0, 1, .. r passes."
+    measures: CardMeasures | None = None
     seconds: float
     cards_per_second: float
+
+
+class AnalyzeResult(Record):
+    model: ModelId | None = None
+    dataset: DatasetId | None = None
+    forward_unverified: bool = False
+    source: str
+    count: int
+    against: Literal["dataset", "capsule"] | None = None
+    "What FLSD and P1 were measured against; null: there was neither, and r is the paper's."
+    gamma1: list[float]
+    gamma2: list[float]
+    mean_step: list[float]
+    "Of passes 1 .. max_r."
+    flsd: list[float] | None = None
+    "After 0 .. max_r passes."
+    diversity: list[float] | None = None
+    eps1: float | None = None
+    p1_from: int | None = None
+    "The first r whose largest step is below eps1."
+    p2_at: int | None = None
+    "The first minimum of FLSD."
+    recommended_r: int
+    reason: str
+    "Why, in words."
+    reference_mae: float | None = None
+    "Test error of the model itself."
+    retrained: dict[int, float] | None = None
+    "r -> test error of a network that learnt from cards of that r alone."
+    seconds: float
+
+
+class Compared(Record):
+    """Parent and child on the same images, or on held-out cards."""
+
+    on: Literal["dataset", "cards"]
+    images: int
+    parent_mae: float
+    child_mae: float
+    ratio: float
+    agreement_mae: float
+    "Mean |f(x) - g(x)| of the two networks' answers."
+
+
+class DistillResult(Record):
+    model: ModelId | None = None
+    flashcards: FlashcardsId | None = None
+    parent: ModelId | None = None
+    epochs: int
+    best_epoch: int
+    steps: int
+    stopped_early: bool
+    train_mae: float
+    validation_mae: float
+    constant_mae: float
+    parameters: int
+    parent_parameters: int
+    cards: int
+    compared: list[Compared]
+    alpha: float | None = Field(default=None, description="weighted alpha, where weightwatcher is installed")
+    parent_alpha: float | None = None
+    backend: str
+    threads: int
+    seconds: float
+    images_per_second: float
 
 
 class NoopResult(Record):
@@ -52,4 +147,36 @@ class EvaluateResult(Record):
     ssim: float
     mae_quantiles: dict[str, float]
     constant_mae: float
+    seconds: float
+
+
+class Privacy(Record):
+    """Are cards closer to the images that were learnt from than to images that were not?"""
+
+    to_train: float
+    "Mean distance of a card to its nearest training image, root mean square over pixels."
+    to_held_out: float
+    ratio: float
+    "Near 1: a card is as far from what was learnt as from what was not. Far below 1: training images show."
+    closest: float
+    "Smallest distance of any card to any training image."
+    verdict: str
+    "In plain words."
+
+
+class EvaluateCardsResult(Record):
+    flashcards: FlashcardsId | None = None
+    dataset: DatasetId | None = None
+    forward_unverified: bool = False
+    split: str
+    cards: int
+    images: int
+    flsd: float
+    precision: float
+    "Share of cards among the images: their latents lie within an image's neighbourhood."
+    recall: float
+    "Share of images among the cards."
+    diversity: float
+    privacy: Privacy | None = None
+    "Null where the dataset has no split that was held out."
     seconds: float

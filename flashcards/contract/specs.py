@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from flashcards.contract.architecture import Architecture, ArchitectureField
-from flashcards.contract.base import DatasetId, ModelId, Name, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Name, Record
 from flashcards.contract.image import PixelRange
-from flashcards.contract.recipe import CardDtype, Source
+from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
 
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="same seed, same answer")]
 LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
@@ -24,13 +24,10 @@ class Spec(Record):
     max_attempts: int = Field(default=3, ge=1, le=20, description="tries in a row without a new resume point")
 
 
-class TrainSpec(Spec):
-    kind: Literal["train"]
-    dataset: DatasetId
+class LearningSpec(Spec):
+    """What teaching a network takes, whatever it learns from."""
+
     architecture: ArchitectureField = Architecture(blocks=4, filters=64)
-    range: PixelRange = Field(
-        default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it"
-    )
     name: Name | None = Field(default=None, description="name of the model it makes")
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)
@@ -43,6 +40,14 @@ class TrainSpec(Spec):
     )
     seed: Seed = 0
 
+
+class TrainSpec(LearningSpec):
+    kind: Literal["train"]
+    dataset: DatasetId
+    range: PixelRange = Field(
+        default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it"
+    )
+
     @model_validator(mode="after")
     def _a_sigmoid_ends_at_one(self) -> Self:
         if self.architecture.head == "sigmoid" and (self.range[0] < 0 or self.range[1] > 1):
@@ -50,33 +55,84 @@ class TrainSpec(Spec):
         return self
 
 
+Passes = Annotated[int, Field(ge=0, le=1000)]
+
+
 class CaptureSpec(Spec):
     kind: Literal["capture"]
     model: ModelId
     count: int = Field(default=5000, ge=1, le=MAX_CARDS, description="how many cards")
-    r: int = Field(default=10, ge=0, le=1000, description="passes through the network")
-    source: Source = Field(default="auto", description="P(M): where cards start")
+    r: Passes | Literal["auto"] = Field(
+        default="auto", description="passes through the network; auto: what source and capsule speak for"
+    )
+    source: Source = Field(default="auto", description="P(M): where cards start; auto: the best this model allows")
     seed: Seed = 0
     dtype: CardDtype = "float32"
+    materialise: bool = Field(default=True, description="false: keep the recipe and the digest, not the cards")
     name: Name | None = None
 
     @model_validator(mode="after")
     def _an_image_needs_a_pass(self) -> Self:
-        # Every source there is starts from an image: without a pass the pattern would stay what it was, and no card.
-        if self.r == 0:
+        # Without a pass a pattern would stay what it was, and be no card.
+        if self.r == 0 and self.source in IMAGE_SOURCES:
             raise ValueError(
                 f"r = 0 would leave the patterns of source {self.source!r} as they are: take r of at least 1"
             )
         return self
 
 
-class EvaluateSpec(Spec):
-    kind: Literal["evaluate"]
+class DistillSpec(LearningSpec):
+    """Algorithm 3 of the paper: a network of any architecture, taught by cards alone."""
+
+    kind: Literal["distill"]
+    flashcards: FlashcardsId
+    dataset: DatasetId | None = Field(
+        default=None, description="images to compare the new network with its parent on; it learns nothing from them"
+    )
+
+
+class AnalyzeSpec(Spec):
+    """What each further pass does to cards, and how many of them to take."""
+
+    kind: Literal["analyze"]
     model: ModelId
+    max_r: int = Field(default=50, ge=1, le=1000, description="passes to look at")
+    count: int = Field(default=1000, ge=16, le=20_000, description="cards to look at")
+    source: Source = Field(default="maze", description="P(M): where cards start")
+    seed: Seed = 0
+    dataset: DatasetId | None = Field(
+        default=None, description="images to measure against; without, the model's capsule serves"
+    )
+    retrain: list[Passes] = Field(
+        default=[], max_length=20, description="teach a new network from the cards of each of these r"
+    )
+    retrain_epochs: int = Field(default=15, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _a_curve_needs_images(self) -> Self:
+        if self.retrain and self.dataset is None:
+            raise ValueError("the networks of `retrain` are tested on a dataset: name one")
+        if any(r > self.max_r for r in self.retrain):
+            raise ValueError(f"`retrain` asks for cards beyond max_r = {self.max_r}")
+        return self
+
+
+class EvaluateSpec(Spec):
+    """A model on images; or flashcards against the images that their model learnt from."""
+
+    kind: Literal["evaluate"]
+    model: ModelId | None = None
+    flashcards: FlashcardsId | None = None
     dataset: DatasetId
     split: Literal["auto", "train", "test"] = Field(
         default="auto", description="auto: test, else a held-out tenth of train"
     )
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if (self.model is None) == (self.flashcards is None):
+            raise ValueError("name a model or flashcards, one of the two")
+        return self
 
 
 class NoopSpec(Spec):
@@ -85,7 +141,11 @@ class NoopSpec(Spec):
     kind: Literal["noop"]
 
 
-EngineSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec, Field(discriminator="kind")]
-JobSpec = Annotated[TrainSpec | CaptureSpec | EvaluateSpec | NoopSpec, Field(discriminator="kind")]
-JobKind = Literal["train", "capture", "evaluate", "noop"]
+EngineSpec = Annotated[
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec, Field(discriminator="kind")
+]
+JobSpec = Annotated[
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec | NoopSpec, Field(discriminator="kind")
+]
+JobKind = Literal["train", "capture", "analyze", "distill", "evaluate", "noop"]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

@@ -1,0 +1,79 @@
+"""Measures a capsule, batch after batch, in numpy: whoever has the network hands in what it saw."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from flashcards.contract.capsule import QUANTILES, Array, Capsule, CapsuleFacts, from_directions, pack
+
+DENSE_MOST = 2048  # latents longer than this have no covariance matrix in memory, only directions
+KEPT = 1024  # of such latents, to find the directions in
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.count = 0
+        self.latent: tuple[int, ...] = ()
+        self._errors: list[Array] = []
+        self._kept: list[Array] = []
+        self._channels: Array = np.zeros(0)
+
+    def add(self, z: Array, error_N: Array, x: Array, channel_axis: int = -1) -> None:
+        """Latents of any shape, the error of each image, and the images themselves."""
+        z_ND = np.asarray(z, np.float64).reshape(len(z), -1)
+        if not self.count:
+            self._begin(z.shape[1:], z_ND, x.shape[channel_axis])
+        shifted_ND = z_ND - self._origin_D
+        self._sum_D += shifted_ND.sum(0)
+        if self._products_DD is not None:
+            self._products_DD += shifted_ND.T @ shifted_ND
+        else:
+            self._squares_D += (shifted_ND**2).sum(0)
+            if self.count < KEPT:
+                self._kept.append(shifted_ND[: KEPT - self.count].astype(np.float32))
+        self._errors.append(np.asarray(error_N, np.float64))
+        pixels_PC = np.moveaxis(np.asarray(x, np.float64), channel_axis, -1).reshape(-1, self._channels.shape[1])
+        self._channels += [np.full(pixels_PC.shape[1], len(pixels_PC)), pixels_PC.sum(0), (pixels_PC**2).sum(0)]
+        self.count += len(z_ND)
+
+    def capsule(self, model_digest: str | None = None) -> Capsule:
+        if self.count < 2:
+            raise ValueError(f"a capsule needs at least 2 images; there were {self.count}")
+        drift_D = self._sum_D / self.count
+        facts, mean_D = self._facts(model_digest), self._origin_D + drift_D
+        if self._products_DD is not None:
+            covariance_DD = self._products_DD / self.count - np.outer(drift_D, drift_D)
+            return pack(facts, mean_D, covariance_DD * self.count / (self.count - 1))
+        variance_D = np.maximum(self._squares_D / self.count - drift_D**2, 0) * self.count / (self.count - 1)
+        kept_KD = np.concatenate(self._kept).astype(np.float64) - drift_D
+        # Few rows, many columns: the eigenvectors of the small Gram matrix give those of the large covariance.
+        values_K, small_KK = np.linalg.eigh(kept_KD @ kept_KD.T / len(kept_KD))
+        values_K, small_KK = values_K[::-1], small_KK[:, ::-1]
+        real = values_K > values_K[0] * 1e-9
+        vectors_KD = small_KK[:, real].T @ kept_KD / np.sqrt(values_K[real] * len(kept_KD))[:, None]
+        return from_directions(facts, mean_D, variance_D, values_K[real], vectors_KD)
+
+    def _begin(self, latent: Sequence[int], z_ND: Array, channels: int) -> None:
+        size = z_ND.shape[1]
+        self.latent = tuple(latent)
+        self._origin_D = z_ND.mean(0)  # sums of squares around it lose no digits
+        self._sum_D = np.zeros(size)
+        self._squares_D = np.zeros(size)
+        self._products_DD = np.zeros((size, size)) if size <= DENSE_MOST else None
+        self._channels = np.zeros((3, channels))
+
+    def _facts(self, model_digest: str | None) -> CapsuleFacts:
+        error_N = np.concatenate(self._errors)
+        pixels, total_C, squares_C = self._channels
+        mean_C = total_C / pixels
+        return CapsuleFacts(
+            model_digest=model_digest,
+            count=self.count,
+            latent=self.latent,
+            eps1=float(error_N.min()),
+            eps2=float(error_N.max()),
+            mean_error=float(error_N.mean()),
+            error_quantiles={q: float(np.quantile(error_N, float(q))) for q in QUANTILES},
+            channel_mean=mean_C.tolist(),
+            channel_deviation=np.sqrt(np.maximum(squares_C / pixels - mean_C**2, 0)).tolist(),
+        )
