@@ -1,39 +1,29 @@
-"""Algorithm 1 of the paper: flashcards out of a frozen autoencoder, without any data.
+"""The capture job: Algorithm 1 of the paper on one frozen autoencoder, and what can be said of the cards it makes."""
 
-F_0 = M ~ P(M),  F_k = f(F_{k-1}),  k = 1 .. r: output becomes input, and the pattern takes on the textures that the
-network knows. Of each pass three numbers are kept, over all cards: with d_i = mean |F_k,i - F_{k-1},i|,
-gamma1 = min d_i, gamma2 = max d_i (the bounds of the paper's equation 3; property P1 compares gamma2 at pass r with the
-smallest error on real data), and their mean.
-
-Cards are made in chunks of one fixed size, the last one filled up with further patterns whose cards are dropped. The
-kernels then see the same shapes whatever the count is: card i is the same to the bit in any set with this seed.
-"""
-
-import time
+import hashlib
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from engine import pictures, standing
-from engine.cards import CARDS, CardFile
+from engine import capsule
+from engine.card_measures import in_words, measure_cards
+from engine.cards import CARDS
+from engine.choice import ENOUGH, Bench, choose_r, choose_source
+from engine.data import Images
 from engine.device import backend
-from engine.errors import Diverged, Stopped
-from engine.files import write_whole
-from engine.models.blk import BlkAutoencoder, chunk_size
+from engine.errors import NoPass, Stopped
+from engine.making import SHEET, SOURCE, make_cards
+from engine.models.blk import chunk_size
 from engine.probe import forward_unverified
-from engine.sources import SOURCES, Patterns, resolve
-from engine.sources.maze import MAZE_VERSION
+from engine.sources import Source
 from engine.standing import Steps
+from engine.sweep import AHEAD, first_minimum
 from engine.weights import load_network
-from engine.work import Outcome, Product, Report, Work
+from engine.work import Outcome, Report, Work
 from flashcards.contract.recipe import Recipe
-from flashcards.contract.resources import Progress
-from flashcards.contract.results import CaptureResult
+from flashcards.contract.results import CaptureResult, CardMeasures
 from flashcards.contract.specs import CaptureSpec
-
-SHEET = Product("sheet.png", "image/png")
-SOURCE = Product("source.png", "image/png")
 
 
 def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
@@ -42,54 +32,44 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     network = load_network(model, device)
     unverified = forward_unverified(network, model, device)
     chunk = chunk_size(model.architecture, model.input)
-    source = resolve(spec.source)
-    patterns = SOURCES[source]
-    card_bytes = model.input.pixels * (4 if spec.dtype == "float32" else 1)
 
-    build = f"{backend(work.device)}-{work.threads}-{chunk}"
-    with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
-        steps = _take_up(work, cards, build, report)
-        pace = Pace(report, spec, chunk, cards.count, steps.seconds)
-        written, written_at = cards.count, time.monotonic()
+    def stop_if_asked() -> None:
+        if stop():
+            raise Stopped(f"stopped after 0 of {spec.count} cards")
 
-        def keep(in_time: bool) -> None:
-            nonlocal written, written_at
-            if in_time and cards.count < spec.count and standing.is_worth_it(cards.count, written, card_bytes):
-                steps.seconds = pace.seconds()
-                report.resume_point(standing.write(work.out / "resume", cards, steps, build), cards.count)
-                written, written_at = cards.count, time.monotonic()
+    bench = Bench(network, model, capsule.load(model), device, chunk, stop_if_asked)
+    source = choose_source(bench, spec.source, spec.seed, report)
+    r = choose_r(bench, spec.r, source, report)
+    if r == 0 and source.starts_as_image:
+        raise NoPass(f"source {source.name} starts from images, which are no cards before a pass: take r of at least 1")
 
-        for first in range(cards.count, spec.count, chunk):
-            real = min(chunk, spec.count - first)
-            x_NHWC = patterns(spec.seed, first, chunk, model.input, model.range)
-            x_BCHW = torch.from_numpy(x_NHWC).to(device).permute(0, 3, 1, 2)  # channels last, by strides alone
-            made = iterate(network, x_BCHW, spec.r, after_pass=pace.after_pass, stop=stop)
-            if made is None:
-                keep(in_time=True)
-                break
-            x_BCHW, step_RB = made
-            step_RB = step_RB[:, :real].cpu().numpy()
-            _refuse_infinite(step_RB, first, spec.r)
-            cards_NHWC = x_BCHW[:real].permute(0, 2, 3, 1).cpu().numpy()
-            cards.append(cards_NHWC)
+    steps, seconds = make_cards(work, network, source, r, chunk, report, stop)
+    images = Images(np.load(work.out / CARDS.name, mmap_mode="r"), model.range)
+    measures = measure_cards(network, images, chunk, bench.capsule, device)
+    if (words := in_words(measures)) is not None:
+        report.note(words)
+    result = CaptureResult(
+        recipe=_recipe(work, source, r, chunk),
+        forward_unverified=unverified,
+        cards_digest=_digest(work),
+        gamma1=steps.gamma1,
+        gamma2=steps.gamma2,
+        mean_step=[total / spec.count for total in steps.sums],
+        **_properties(bench, source, r, steps, measures),
+        measures=measures,
+        seconds=seconds,
+        cards_per_second=spec.count / seconds,
+    )
+    return Outcome(result, [CARDS, SHEET, SOURCE] if spec.materialise else [SHEET, SOURCE])
 
-            steps.add(step_RB)
-            pace.after_chunk(cards.count)
-            keep(in_time=time.monotonic() - written_at >= work.resume_seconds)
 
-    products = []
-    if cards.count:
-        _save_pictures(work, patterns, chunk, cards.count)
-        products = [CARDS, SHEET, SOURCE]
-    if cards.count < spec.count:
-        raise Stopped(f"stopped after {cards.count} of {spec.count} cards", products)
-
-    seconds = pace.seconds()
-    recipe = Recipe(
+def _recipe(work: Work, source: Source, r: int, chunk: int) -> Recipe:
+    spec, model = work.spec, work.model
+    return Recipe(
         model_digest=model.digest,
-        source=source,
+        source=source.name,
         seed=spec.seed,
-        r=spec.r,
+        r=r,
         count=spec.count,
         input=model.input,
         range=model.range,
@@ -97,100 +77,23 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         backend=backend(work.device),
         threads=work.threads,
         chunk=chunk,
-        maze_version=MAZE_VERSION,
+        source_version=source.version,
+        latent_scale=source.latent_scale,
+        capsule_digest=model.capsule_digest if source.name == "capsule" else None,
     )
-    result = CaptureResult(
-        recipe=recipe,
-        forward_unverified=unverified,
-        gamma1=steps.gamma1,
-        gamma2=steps.gamma2,
-        mean_step=[total / spec.count for total in steps.sums],
-        seconds=seconds,
-        cards_per_second=spec.count / seconds,
-    )
-    return Outcome(result, products)
 
 
-def _take_up(work: Work, cards: CardFile, build: str, report: Report) -> Steps:
-    steps = None if work.resume is None else standing.take_up(work.resume, cards, build)
-    if steps is None and work.resume is not None:
-        report.note("an earlier attempt ran on another build: the cards are made anew, so that all are of one")
-    return steps or Steps.begin(work.spec.r)
+def _properties(bench: Bench, source: Source, r: int, steps: Steps, measures: CardMeasures) -> dict[str, object]:
+    """P1 and P2 of the paper, where a capsule says what real images are like."""
+    if bench.capsule is None:
+        return {}
+    # Without a pass there is no last step: then the pass that was not taken counts.
+    p1 = steps.gamma2[-1] < bench.capsule.facts.eps1 if r else measures.failing_p1 == 0
+    flsd = bench.look(source, r + AHEAD).flsd
+    nearest = flsd[first_minimum(flsd, start=1 if source.starts_as_image else 0)]
+    return {"p1": p1, "p2": flsd[r] <= ENOUGH * nearest, "flsd_by_pass": flsd[: r + 1]}
 
 
-def _save_pictures(work: Work, patterns: Patterns, chunk: int, count: int) -> None:
-    """A chunk at a time: as floats, sixty-four large images would not fit."""
-    spec, model = work.spec, work.model
-    cards_NHWC = np.load(work.out / CARDS.name, mmap_mode="r")
-    shown: dict[Product, list[np.ndarray]] = {SOURCE: [], SHEET: []}
-    for first in range(0, min(count, pictures.SHEET_CARDS), chunk):
-        some_NHWC = np.array(cards_NHWC[first : min(first + chunk, pictures.SHEET_CARDS)])
-        source_NHWC = patterns(spec.seed, first, len(some_NHWC), model.input, model.range)
-        shown[SOURCE].append(pictures.to_pixels(source_NHWC, model.range))
-        shown[SHEET].append(pictures.to_pixels(some_NHWC, (0, 255) if spec.dtype == "uint8" else model.range))
-    for product, parts in shown.items():
-        write_whole(work.out / product.name, pictures.sheet(np.concatenate(parts)))
-
-
-@torch.inference_mode()
-def iterate(
-    network: BlkAutoencoder,
-    x_BCHW: torch.Tensor,
-    r: int,
-    after_pass: Callable[[int], None],
-    stop: Callable[[], bool],
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """F_r and the step of every card at every pass; None if it was told to stop on the way."""
-    steps = []
-    for number in range(1, r + 1):
-        if stop():
-            return None
-        y_BCHW = network(x_BCHW)
-        steps.append((y_BCHW - x_BCHW).abs().mean((1, 2, 3)))
-        x_BCHW = y_BCHW
-        after_pass(number)
-    return x_BCHW, torch.stack(steps)
-
-
-class Pace:
-    """Tells how far it is: at the first pass, so that a user sees life, and then after every chunk."""
-
-    def __init__(self, report: Report, spec: CaptureSpec, chunk: int, made: int, seconds: float) -> None:
-        self.report, self.spec = report, spec
-        self.passes = -(-spec.count // chunk) * spec.r
-        self.made = self.made_before = made
-        self.earlier_seconds = seconds
-        self.began = time.monotonic()
-
-    def seconds(self) -> float:
-        """Over all attempts."""
-        return self.earlier_seconds + time.monotonic() - self.began
-
-    def after_pass(self, number: int) -> None:
-        if self.made == self.made_before == 0 and number == 1:
-            eta_seconds = (self.passes - 1) * self.seconds()
-            self.report.progress(self._progress(fraction=1 / self.passes, eta_seconds=eta_seconds))
-
-    def after_chunk(self, made: int) -> None:
-        self.made = made
-        rate = (made - self.made_before) / max(time.monotonic() - self.began, 1e-9)
-        fraction = made / self.spec.count
-        self.report.progress(self._progress(fraction=fraction, rate=rate, eta_seconds=(self.spec.count - made) / rate))
-
-    def _progress(self, **told: float) -> Progress:
-        return Progress(step=self.made, steps=self.spec.count, unit="cards", **told)
-
-
-def _refuse_infinite(step_RB: np.ndarray, first: int, r: int) -> None:
-    """The mean step of a card is finite only while all of its pixels are."""
-    finite_RB = np.isfinite(step_RB)
-    if finite_RB.all():
-        return
-    number = int(np.argmin(finite_RB.all(1))) + 1
-    card = first + int(np.argmin(finite_RB[number - 1]))
-    remedy = (
-        "the network does not give finite numbers at all: look at its weights"
-        if number == 1
-        else f"this network drives patterns away when it is iterated: take r below {number}"
-    )
-    raise Diverged(f"card {card} left the finite numbers at pass {number} of {r}; {remedy}")
+def _digest(work: Work) -> str:
+    with (work.out / CARDS.name).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,6 +4,8 @@ EngineError
 ├── DatasetUnfit    these images cannot be used for what was asked
 ├── Collapsed       the network learnt no more than one constant image
 ├── ForwardMismatch the network we built is not the one its owner has
+├── NoCapsule       what was asked needs a capsule
+├── NoPass          patterns that were to become cards without a pass
 ├── Diverged        numbers left the finite range: a loss, or cards under iteration
 ├── Stopped         the caller said so
 ├── OutOfMemory     the work does not fit the machine
@@ -38,6 +40,16 @@ class Collapsed(EngineError):
 class ForwardMismatch(EngineError):
     type = "forward-mismatch"
     title = "The network does not give the answers of its probe"
+
+
+class NoCapsule(EngineError):
+    type = "no-capsule"
+    title = "The model has no capsule"
+
+
+class NoPass(EngineError):
+    type = "no-pass"
+    title = "A pattern is no card before a pass"
 
 
 class Diverged(EngineError):

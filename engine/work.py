@@ -6,9 +6,8 @@ from typing import Protocol
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
-from flashcards.contract.resources import Progress
-from flashcards.contract.results import CaptureResult, EvaluateResult, TrainResult
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, TrainSpec
+from flashcards.contract.resources import Progress, Result
+from flashcards.contract.specs import EngineSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +18,8 @@ class ModelInput:
     input: ImageShape
     range: tuple[float, float]
     made_here: bool = False  # trained by this engine: its forward pass is the one that made it
+    capsule: Path | None = None
+    capsule_digest: str | None = None
     probe: Path | None = None  # images x and the answers y that the owner's network gives, x_NHWC
 
 
@@ -30,7 +31,7 @@ class DatasetInput:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    spec: TrainSpec | CaptureSpec | EvaluateSpec
+    spec: EngineSpec
     out: Path  # an empty folder, the only place to write
     model: ModelInput | None = None
     dataset: DatasetInput | None = None
@@ -62,5 +63,5 @@ class Product:
 
 @dataclass(frozen=True)
 class Outcome:
-    result: TrainResult | CaptureResult | EvaluateResult
+    result: Result
     products: list[Product]

@@ -1,18 +1,77 @@
-"""P(M): where cards start. A source is a function of (seed, card number) and of nothing else."""
+"""P(M): where cards start. What a source makes depends on (seed, card number) and on the network, on nothing else."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 
-from engine.sources.maze import mazes
+from engine import gaussian
+from engine.errors import NoCapsule
+from engine.gaussian import Gaussian
+from engine.sources.geometric import GEOMETRIC_VERSION, geometric
+from engine.sources.latent import LATENT_VERSION, decoded, without_data
+from engine.sources.maze import MAZE_VERSION, mazes
+from engine.sources.noise import NOISE_VERSION, noise
+from engine.work import ModelInput
+from flashcards.contract.capsule import Capsule
 from flashcards.contract.image import ImageShape
 
 Patterns = Callable[[int, int, int, ImageShape, tuple[float, float]], np.ndarray]
 """(seed, first card, how many, image, range) -> x_NHWC"""
 
-SOURCES: dict[str, Patterns] = {"maze": mazes}
-AUTO = "maze"  # the paper's choice: it did better there than noise and than geometric patterns
+PATTERNS: dict[str, tuple[Patterns, int]] = {
+    "maze": (mazes, MAZE_VERSION),
+    "geometric": (geometric, GEOMETRIC_VERSION),
+    "noise": (noise, NOISE_VERSION),
+}
 
 
-def resolve(source: str) -> str:
-    return AUTO if source == "auto" else source
+@dataclass(frozen=True)
+class Source:
+    name: str
+    version: int
+    start: Callable[[int, int], torch.Tensor]  # (first card, how many) -> F_0 as x_BCHW, channels last
+    starts_as_image: bool
+    latent_scale: float | None = None
+
+
+@torch.inference_mode()
+def open_source(
+    name: str, seed: int, network: torch.nn.Module, model: ModelInput, capsule: Capsule | None, device: torch.device
+) -> Source:
+    """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`."""
+    if name in PATTERNS:
+        patterns, version = PATTERNS[name]
+
+        def start(first: int, count: int) -> torch.Tensor:
+            x_NHWC = patterns(seed, first, count, model.input, model.range)
+            return torch.from_numpy(x_NHWC).to(device).permute(0, 3, 1, 2)  # channels last, by strides alone
+
+        return Source(name, version, start, starts_as_image=True)
+
+    scale: float | None = None
+    if name == "capsule":
+        if capsule is None:
+            raise NoCapsule("this model has no capsule: measure one where its data is, or take source 'latent'")
+        around = gaussian.of_capsule(capsule)
+    else:
+        around, scale = without_data(network, model, device)
+    latent = latent_shape(network, model, device)
+    return Source(name, LATENT_VERSION, _decoding(network, around, seed, latent, device), False, scale)
+
+
+def _decoding(
+    network: torch.nn.Module, around: Gaussian, seed: int, latent: tuple[int, ...], device: torch.device
+) -> Callable[[int, int], torch.Tensor]:
+    @torch.inference_mode()
+    def start(first: int, count: int) -> torch.Tensor:
+        return decoded(network, around, seed, first, count, latent, device)
+
+    return start
+
+
+@torch.inference_mode()
+def latent_shape(network: torch.nn.Module, model: ModelInput, device: torch.device) -> tuple[int, ...]:
+    height, width, channels = model.input
+    return tuple(network.encoder(torch.zeros(1, channels, height, width, device=device)).shape[1:])

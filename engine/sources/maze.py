@@ -24,27 +24,25 @@ All of it is integer arithmetic modulo 2^64 and the two ends of the range: the s
 
 import numpy as np
 
+from engine.hashing import GOLDEN, keys, mix
 from flashcards.contract.image import ImageShape
 
 MAZE_VERSION = 1  # changes when the same seed would give other patterns
 
 FEWEST, MOST = 2, 5  # cells along the shorter side
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: the stride of splitmix64
-
 
 def mazes(seed: int, first: int, count: int, image: ImageShape, range: tuple[float, float]) -> np.ndarray:
     """Cards number first .. first + count - 1 as x_NHWC, float32 in the range."""
     height, width, channels = image
-    card_N = np.arange(first, first + count, dtype=np.uint64)
-    key_N = _mix(_mix(np.full(count, seed, dtype=np.uint64)) + card_N * _GOLDEN)
+    key_N = keys(seed, first, count)
 
     # Each number a card draws has a lane of its own: 0 .. 15 for its layout, then one for each channel.
-    lanes = np.arange(16 + channels, dtype=np.uint64) * _GOLDEN
+    lanes = np.arange(16 + channels, dtype=np.uint64) * GOLDEN
 
     def draw(lane: int, choices: int) -> np.ndarray:
         """A number below `choices` for every card, shaped to meet (N, H, W)."""
-        word_N = _mix(key_N + lanes[lane])
+        word_N = mix(key_N + lanes[lane])
         return (word_N % np.uint64(choices)).astype(np.int64)[:, None, None]
 
     side = min(height, width)
@@ -59,8 +57,8 @@ def mazes(seed: int, first: int, count: int, image: ImageShape, range: tuple[flo
     cell_y, in_y = y // period, y % period  # (N, H, 1)
     cell_x, in_x = x // period, x % period  # (N, 1, W)
 
-    cells = _mix(key_N + lanes[7])[:, None, None]
-    bits_NHW = _mix(_mix(cells + cell_y.astype(np.uint64) * _GOLDEN) + cell_x.astype(np.uint64) * _GOLDEN)
+    cells = mix(key_N + lanes[7])[:, None, None]
+    bits_NHW = mix(mix(cells + cell_y.astype(np.uint64) * GOLDEN) + cell_x.astype(np.uint64) * GOLDEN)
     up_NHW = (bits_NHW >> np.uint64(56)).astype(np.uint8) < 64 * (1 + draw(8, 3))
 
     # A cell's wall runs along its top and its left side; the side it opens to has a gap, its corner is always wall.
@@ -72,15 +70,8 @@ def mazes(seed: int, first: int, count: int, image: ImageShape, range: tuple[flo
     diagonal = (draw(9, 4) == 0) & (period > 2)  # two pixels make no slash
     walls_NHW = np.where(diagonal, diagonals, corridors)
 
-    words_NC = _mix(key_N[:, None] + lanes[16:])
+    words_NC = mix(key_N[:, None] + lanes[16:])
     wall_NC, path_NC = words_NC >> np.uint64(63) == 1, words_NC >> np.uint64(62) & np.uint64(1) == 1
     path_NC = np.where((wall_NC == path_NC).all(1, keepdims=True), ~wall_NC, path_NC)
     bright_NHWC = np.where(walls_NHW[..., None], wall_NC[:, None, None], path_NC[:, None, None])
     return np.where(bright_NHWC, np.float32(range[1]), np.float32(range[0]))
-
-
-def _mix(word: np.ndarray) -> np.ndarray:
-    """splitmix64's finaliser: each bit of the input flips about half the bits of the output."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))

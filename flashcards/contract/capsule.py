@@ -1,8 +1,8 @@
 """The capsule: what is measured on real images while they are there, and kept when they go. No image is in it.
 
 Of the latents (the encoder's output, flattened in its own order): mean and covariance. Of the reconstruction error of
-an image, mean |x - f(x)|: smallest (the paper's epsilon 1), largest (epsilon 2), mean and quantiles. Of the pixels: mean
-and deviation a channel. Then how many images there were, and which network saw them.
+an image, mean |x - f(x)|: smallest (the paper's epsilon 1), largest (epsilon 2), mean and quantiles. Of the pixels:
+mean and deviation a channel. Then how many images there were, and which network saw them.
 
 It is a safetensors file: float32 tensors, and one JSON text under `flashcards.capsule` in its metadata.
 
@@ -86,7 +86,12 @@ class Capsule:
 
     def to_bytes(self) -> bytes:
         """The same capsule, the same bytes."""
-        named = {"mean": self.mean_D, "covariance": self.triangle, "diagonal": self.diagonal_D, "factor": self.factor_KD}
+        named = {
+            "mean": self.mean_D,
+            "covariance": self.triangle,
+            "diagonal": self.diagonal_D,
+            "factor": self.factor_KD,
+        }
         tensors = {name: np.ascontiguousarray(array, "<f4") for name, array in named.items() if array is not None}
         header: dict[str, object] = {"__metadata__": {METADATA: self.facts.model_dump_json()}}
         end = 0

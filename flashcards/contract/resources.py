@@ -22,9 +22,7 @@ from flashcards.contract.results import (
 from flashcards.contract.specs import JobKind, JobSpec
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-Result = (
-    TrainResult | CaptureResult | AnalyzeResult | DistillResult | EvaluateResult | EvaluateCardsResult | NoopResult
-)
+Result = TrainResult | CaptureResult | AnalyzeResult | DistillResult | EvaluateResult | EvaluateCardsResult | NoopResult
 TERMINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 Item = TypeVar("Item")
 
@@ -108,7 +106,9 @@ class Flashcards(Record):
     recipe: Recipe
     digest: str
     size: int
-    materialised: bool = Field(default=True, description="false: only the recipe is kept; digest and size are the cards'")
+    materialised: bool = Field(
+        default=True, description="false: only the recipe is kept; digest and size are the cards'"
+    )
     created_at: datetime
 
 

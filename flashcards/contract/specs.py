@@ -141,9 +141,7 @@ class NoopSpec(Spec):
     kind: Literal["noop"]
 
 
-EngineSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec, Field(discriminator="kind")
-]
+EngineSpec = Annotated[TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec, Field(discriminator="kind")]
 JobSpec = Annotated[
     TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec | NoopSpec, Field(discriminator="kind")
 ]

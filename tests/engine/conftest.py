@@ -115,7 +115,7 @@ def new_model(tmp_path):
 @pytest.fixture
 def capture_work(folder, new_model):
     def make(model=None, **fields) -> Work:
-        asked = {"kind": "capture", "model": f"model_{NOBODY}", "count": 70, "r": 3} | fields
+        asked = {"kind": "capture", "model": f"model_{NOBODY}", "count": 70, "r": 3, "source": "maze"} | fields
         return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model())
 
     return make

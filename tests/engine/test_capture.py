@@ -56,11 +56,11 @@ def test_a_card_is_the_same_in_a_set_of_any_size(capture_work, new_report, never
     assert all(np.array_equal(cards, made[150][:count]) for count, cards in made.items())
 
 
-def test_the_recipe_tells_all_and_auto_is_resolved(capture_work, report, never):
+def test_the_recipe_tells_all(capture_work, report, never):
     outcome = run(capture_work(seed=9, dtype="uint8"), report, never)
     recipe = outcome.result.recipe
     assert (recipe.source, recipe.seed, recipe.r, recipe.count, recipe.dtype) == ("maze", 9, 3, 70, "uint8")
-    assert (recipe.model_digest, recipe.chunk, recipe.threads, recipe.maze_version) == ("m", 64, 1, 1)
+    assert (recipe.model_digest, recipe.chunk, recipe.threads, recipe.source_version) == ("m", 64, 1, 1)
     assert recipe.backend == f"torch-{torch.__version__}-cpu"
     assert [product.name for product in outcome.products] == ["cards.npy", "sheet.png", "source.png"]
 

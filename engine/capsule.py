@@ -1,0 +1,46 @@
+"""Measures what is kept of images when they go, while they are there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from engine.data import Images
+from engine.files import write_whole
+from engine.measures import mae_B
+from engine.work import ModelInput, Product
+from flashcards.contract import capsule
+from flashcards.contract.capsule import Capsule
+from flashcards.contract.meter import Meter
+
+CAPSULE = Product("capsule.safetensors", "application/octet-stream")
+
+
+@torch.inference_mode()
+def measure(
+    network: torch.nn.Module,
+    images: Images,
+    rows: np.ndarray,
+    chunk: int,
+    device: torch.device,
+    between: Callable[[], None] = lambda: None,
+) -> Meter:
+    meter = Meter()
+    for first in range(0, len(rows), chunk):
+        x_BCHW = images.batch(rows[first : first + chunk], device)
+        z = network.encoder(x_BCHW)
+        error_B = mae_B(x_BCHW, network.decoder(z))
+        meter.add(z.cpu().numpy(), error_B.cpu().numpy(), x_BCHW.cpu().numpy(), channel_axis=1)
+        between()
+    return meter
+
+
+def save(out: Path, measured: Capsule) -> Product:
+    write_whole(out / CAPSULE.name, measured.to_bytes())
+    return CAPSULE
+
+
+def load(model: ModelInput) -> Capsule | None:
+    """The capsule that was handed in with the model, if there is one."""
+    return None if model.capsule is None else capsule.read(model.capsule.read_bytes())

@@ -1,0 +1,76 @@
+"""Latents as a Gaussian: drawn from, and compared by their Frechet distance.
+
+FLSD of the paper, between cards and data: d^2 = |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^(1/2)). With roots, C1 = A^T A
+and C2 = B^T B, the last term is the sum of the singular values of A B^T. A is the centred sample itself, so the matrix
+to decompose has as many rows as there are cards, however long a latent is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.hashing import normals
+from flashcards.contract.capsule import Capsule
+
+JITTER = 1e-6  # of the mean variance: makes a covariance of few images or of dead units factorable
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    mean_D: np.ndarray
+    triangle_DD: np.ndarray | None = None  # lower; covariance = triangle triangle^T
+    factor_KD: np.ndarray | None = None  # covariance = factor^T factor + diag(deviation^2)
+    deviation_D: np.ndarray | None = None
+
+    @property
+    def total_variance(self) -> float:
+        """The trace of the covariance."""
+        if self.triangle_DD is not None:
+            return float((self.triangle_DD**2).sum())
+        return float((self.factor_KD**2).sum() + (self.deviation_D**2).sum())
+
+    def draw(self, key_N: np.ndarray, lane: int) -> np.ndarray:
+        """One latent for each card: z_ND."""
+        size = len(self.mean_D)
+        if self.triangle_DD is not None:
+            return self.mean_D + normals(key_N, lane, size) @ self.triangle_DD.T
+        rank = len(self.factor_KD)
+        drawn = normals(key_N, lane, rank + size)
+        return self.mean_D + drawn[:, :rank] @ self.factor_KD + drawn[:, rank:] * self.deviation_D
+
+    def frechet(self, z_ND: np.ndarray) -> float:
+        """The Frechet distance, squared as FID has it, between these latents and this Gaussian."""
+        z_ND = z_ND.astype(np.float64)
+        mean_D = z_ND.mean(0)
+        root_ND = (z_ND - mean_D) / np.sqrt(max(1, len(z_ND) - 1))
+        common = np.linalg.svd(self._by_root(root_ND), compute_uv=False).sum()
+        apart = ((mean_D - self.mean_D) ** 2).sum()
+        return float(max(0.0, apart + (root_ND**2).sum() + self.total_variance - 2 * common))
+
+    def _by_root(self, root_ND: np.ndarray) -> np.ndarray:
+        """A B^T, where this covariance is B^T B; the diagonal part never becomes a matrix."""
+        if self.triangle_DD is not None:
+            return root_ND @ self.triangle_DD
+        return np.concatenate([root_ND @ self.factor_KD.T, root_ND * self.deviation_D], axis=1)
+
+
+def of_capsule(capsule: Capsule) -> Gaussian:
+    if capsule.triangle is not None:
+        return from_moments(capsule.mean_D, capsule.covariance())
+    return Gaussian(capsule.mean_D, factor_KD=capsule.factor_KD, deviation_D=np.sqrt(capsule.diagonal_D))
+
+
+def from_moments(mean_D: np.ndarray, covariance_DD: np.ndarray) -> Gaussian:
+    size = len(mean_D)
+    jitter = JITTER * max(np.trace(covariance_DD) / size, 1e-12)
+    # A capsule keeps float32: rounding may have pushed small eigenvalues below zero, so push back until it factors.
+    while True:
+        try:
+            return Gaussian(mean_D, triangle_DD=np.linalg.cholesky(covariance_DD + jitter * np.eye(size)))
+        except np.linalg.LinAlgError:
+            jitter *= 10
+
+
+def spread(z_ND: np.ndarray) -> float:
+    """Root mean square distance of two of these latents."""
+    return float(np.sqrt(2 * z_ND.astype(np.float64).var(0, ddof=1).sum())) if len(z_ND) > 1 else 0.0
