@@ -1,6 +1,5 @@
 """The capture job: Algorithm 1 of the paper on one frozen autoencoder, and what can be said of the cards it makes."""
 
-import hashlib
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +12,7 @@ from engine.choice import ENOUGH, Bench, choose_r, choose_source
 from engine.data import Images
 from engine.device import backend
 from engine.errors import NoPass, Stopped
+from engine.files import digest_of
 from engine.making import SHEET, SOURCE, make_cards
 from engine.models.blk import chunk_size
 from engine.probe import forward_unverified
@@ -51,7 +51,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     result = CaptureResult(
         recipe=_recipe(work, source, r, chunk),
         forward_unverified=unverified,
-        cards_digest=_digest(work),
+        cards_digest=digest_of(work.out / CARDS.name),
         gamma1=steps.gamma1,
         gamma2=steps.gamma2,
         mean_step=[total / spec.count for total in steps.sums],
@@ -92,8 +92,3 @@ def _properties(bench: Bench, source: Source, r: int, steps: Steps, measures: Ca
     flsd = bench.look(source, r + AHEAD).flsd
     nearest = flsd[first_minimum(flsd, start=1 if source.starts_as_image else 0)]
     return {"p1": p1, "p2": flsd[r] <= ENOUGH * nearest, "flsd_by_pass": flsd[: r + 1]}
-
-
-def _digest(work: Work) -> str:
-    with (work.out / CARDS.name).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -31,7 +31,7 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     model, device = work.model, torch.device(work.device)
     network = load_network(model, device)
     unverified = forward_unverified(network, model, device)
-    split, images, rows = _choose(work, report)
+    split, images, rows = choose_images(work, report)
     chunk = chunk_size(model.architecture, model.input)
 
     parts = []
@@ -67,10 +67,10 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     return Outcome(result, [METRICS, picture])
 
 
-def _choose(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
+def choose_images(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
     """The split that was asked for, under the name the result gives it."""
-    spec: EvaluateSpec = work.spec
-    asked = ("test", "train") if spec.split == "auto" else (spec.split,)
+    wanted = work.spec.split if isinstance(work.spec, EvaluateSpec) else "auto"
+    asked = ("test", "train") if wanted == "auto" else (wanted,)
     for split in asked:
         images = load_images(work.dataset.path, split, work.model.range)
         if images is not None:
@@ -83,7 +83,7 @@ def _choose(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
         raise DatasetUnfit(f"the network takes images of {work.model.input}; these are {images.shape}")
     if (words := images.stray()) is not None:
         report.note(words)
-    if spec.split != "auto" or split == "test":
+    if wanted != "auto" or split == "test":
         return split, images, np.arange(len(images))
     report.note(
         "the dataset has no test split: evaluated on a tenth of train, the one that a training with seed 0 holds out; "

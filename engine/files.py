@@ -4,6 +4,7 @@ Everything is turned to bytes first and written with Python's own calls: a full 
 where the writers inside safetensors and pillow would wrap it in an error of their own.
 """
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -40,3 +41,9 @@ def safetensors_bytes(tensors: dict[str, torch.Tensor], metadata: dict[str, str]
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # data starts at a multiple of 8
     return len(text).to_bytes(8, "little") + text + raw[end:]
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256, by which the ledger knows a file too."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

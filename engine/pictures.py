@@ -1,6 +1,7 @@
 """Pictures for people: sheets of small images, enlarged without smoothing so that every pixel is seen."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +43,18 @@ def sheet(pixels_NHWC: np.ndarray) -> bytes:
 
 @torch.inference_mode()
 def save_reconstructions(
-    out: Path, network: torch.nn.Module, images: Images, rows: np.ndarray, device: torch.device
+    out: Path,
+    network: torch.nn.Module,
+    images: Images,
+    rows: np.ndarray,
+    device: torch.device,
+    shows_data: bool = True,
 ) -> Product:
     """Two rows: ten of these images, and below each what the network makes of it."""
     x_BCHW = images.batch(rows[:RECONSTRUCTED], device)
     lines = [t.permute(0, 2, 3, 1).cpu().numpy() for t in (x_BCHW, network(x_BCHW))]
     write_whole(out / RECONSTRUCTIONS.name, _png([to_pixels(line, images.range) for line in lines]))
-    return RECONSTRUCTIONS
+    return replace(RECONSTRUCTIONS, shows_data=shows_data)
 
 
 def _png(rows: list[np.ndarray]) -> bytes:

@@ -16,7 +16,7 @@ from safetensors import safe_open
 
 from engine.files import safetensors_bytes, write_whole
 from engine.models.blk import BlkAutoencoder
-from flashcards.contract.specs import TrainSpec
+from flashcards.contract.specs import LearningSpec
 
 KEPT = 2  # the newest may still be on its way to the store when the worker dies
 METADATA = "flashcards.resume"
@@ -45,7 +45,7 @@ class Training:
     best: dict[str, torch.Tensor] = field(default_factory=dict)  # empty until an epoch is finished
 
     @classmethod
-    def begin(cls, spec: TrainSpec, channels: int, device: torch.device) -> "Training":
+    def begin(cls, spec: LearningSpec, channels: int, device: torch.device) -> "Training":
         generator = torch.Generator().manual_seed(spec.seed)
         network = BlkAutoencoder(spec.architecture, channels, generator).to(device)
         # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.

@@ -7,12 +7,13 @@ import torch
 
 from engine.capture import capture
 from engine.device import prepare
+from engine.distill import distill
 from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
 from engine.train import train
 from engine.work import Outcome, Report, Work
 
-KINDS = {"train": train, "capture": capture, "evaluate": evaluate}
+KINDS = {"train": train, "capture": capture, "distill": distill, "evaluate": evaluate}
 
 
 def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:

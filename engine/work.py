@@ -30,11 +30,18 @@ class DatasetInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CardsInput:
+    path: Path  # cards.npy, N x H x W x C: uint8, or float32 in the model's range
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
     model: ModelInput | None = None
     dataset: DatasetInput | None = None
+    cards: CardsInput | None = None  # made from `model`
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
     device: str = "cpu"

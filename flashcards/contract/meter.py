@@ -1,6 +1,7 @@
 """Measures a capsule, batch after batch, in numpy: whoever has the network hands in what it saw."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -36,11 +37,11 @@ class Meter:
         self._channels += [np.full(pixels_PC.shape[1], len(pixels_PC)), pixels_PC.sum(0), (pixels_PC**2).sum(0)]
         self.count += len(z_ND)
 
-    def capsule(self, model_digest: str | None = None) -> Capsule:
+    def capsule(self, model_digest: str | None = None, measured_on: Literal["images", "cards"] = "images") -> Capsule:
         if self.count < 2:
             raise ValueError(f"a capsule needs at least 2 images; there were {self.count}")
         drift_D = self._sum_D / self.count
-        facts, mean_D = self._facts(model_digest), self._origin_D + drift_D
+        facts, mean_D = self._facts(model_digest, measured_on), self._origin_D + drift_D
         if self._products_DD is not None:
             covariance_DD = self._products_DD / self.count - np.outer(drift_D, drift_D)
             return pack(facts, mean_D, covariance_DD * self.count / (self.count - 1))
@@ -62,12 +63,13 @@ class Meter:
         self._products_DD = np.zeros((size, size)) if size <= DENSE_MOST else None
         self._channels = np.zeros((3, channels))
 
-    def _facts(self, model_digest: str | None) -> CapsuleFacts:
+    def _facts(self, model_digest: str | None, measured_on: Literal["images", "cards"]) -> CapsuleFacts:
         error_N = np.concatenate(self._errors)
         pixels, total_C, squares_C = self._channels
         mean_C = total_C / pixels
         return CapsuleFacts(
             model_digest=model_digest,
+            measured_on=measured_on,
             count=self.count,
             latent=self.latent,
             eps1=float(error_N.min()),

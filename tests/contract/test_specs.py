@@ -6,12 +6,12 @@ from flashcards.contract.specs import job_spec
 MODEL, DATASET = "model_" + "0" * 32, "dataset_" + "0" * 32
 
 
-def test_the_defaults_are_the_paper_s():
+def test_the_defaults_are_the_paper_s_or_measured():
     train = job_spec.validate_python({"kind": "train", "dataset": DATASET})
     assert (train.architecture.name, train.epochs, train.patience) == ("blk_4_fil_64", 100, 20)
     assert (train.learning_rate, train.validation_share) == (1e-3, 0.1)
     capture = job_spec.validate_python({"kind": "capture", "model": MODEL})
-    assert (capture.r, capture.count, capture.source) == (10, 5000, "auto")
+    assert (capture.r, capture.count, capture.source) == ("auto", 5000, "auto")
 
 
 def test_a_spec_survives_its_way_through_the_record():
@@ -26,7 +26,10 @@ def test_a_spec_survives_its_way_through_the_record():
     [
         {"kind": "capture"},
         {"kind": "capture", "model": DATASET},
-        {"kind": "capture", "model": MODEL, "r": 0},
+        {"kind": "capture", "model": MODEL, "r": 0, "source": "maze"},
+        {"kind": "evaluate", "dataset": DATASET},
+        {"kind": "analyze", "model": MODEL, "retrain": [3]},
+        {"kind": "analyze", "model": MODEL, "dataset": DATASET, "max_r": 5, "retrain": [6]},
         {"kind": "capture", "model": MODEL, "r": 1.5},
         {"kind": "capture", "model": MODEL, "count": 10**12},
         {"kind": "capture", "model": MODEL, "seed": -1},

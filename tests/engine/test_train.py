@@ -52,7 +52,11 @@ def test_it_learns_digits(train_work, report, never, digits, as_dataset):
     outcome = run(work, report, never)
     result = outcome.result
     assert result.validation_mae < 0.7 * result.constant_mae
-    assert [product.name for product in outcome.products] == ["model.safetensors", "reconstructions.png"]
+    assert [product.name for product in outcome.products] == [
+        "model.safetensors",
+        "reconstructions.png",
+        "capsule.safetensors",
+    ]
     assert (result.epochs, result.steps, result.images, result.stopped_early) == (8, 8 * 36, 360, False)
     assert result.parameters == work.spec.architecture.parameters(1)
     with Image.open(work.out / "reconstructions.png") as picture:
@@ -208,7 +212,11 @@ def test_collapse_is_a_failure_with_both_numbers_and_readable_weights(train_work
     best = min(values["validation_mae"] for _, values in report.metrics)
     assert f"{best:.6g}" in collapsed.value.detail
     assert "median" in collapsed.value.detail
-    assert [product.name for product in collapsed.value.products] == ["model.safetensors", "reconstructions.png"]
+    assert [product.name for product in collapsed.value.products] == [
+        "model.safetensors",
+        "reconstructions.png",
+        "capsule.safetensors",
+    ]
     assert all(tensor.isfinite().all() for tensor in weights_of(work).values())
 
 

@@ -1,0 +1,269 @@
+"""Teach an autoencoder its images: L1 loss, Adam, early stop on a held-out share.
+
+Loss of a batch: mean |f(x) - x| over images and pixels. After each epoch the same error is taken over the held-out
+images, and the weights of the best epoch are the model. The bar to pass is the best constant answer there is, the
+per-pixel median of the training images: a network that scores no better has collapsed, however small its loss.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from engine.data import Images, hold_out, shuffled
+from engine.device import backend
+from engine.errors import Collapsed, Diverged, Stopped
+from engine.measures import mean_mae
+from engine.models.blk import chunk_size
+from engine.resume import Standing, Training
+from engine.weights import WEIGHTS, save_weights
+from engine.work import Product, Report, Work
+from flashcards.contract.resources import Progress
+from flashcards.contract.specs import LearningSpec
+
+FETCH_SECONDS = 0.5  # reading the loss makes a GPU's queue run dry: twice a second is enough for people
+ALIKE = 0.01  # of the range: the error allowed where all images are the same one
+
+
+@dataclass(frozen=True)
+class Taught:
+    network: torch.nn.Module  # with the weights of its best epoch
+    now: Standing
+    train_rows: np.ndarray
+    validation_rows: np.ndarray
+    chunk: int
+    stopped_early: bool
+    constant_mae: float
+    seconds: float
+    products: list[Product]
+
+    def stop_if(self, stop: Callable[[], bool]) -> Callable[[], None]:
+        """For what is measured afterwards. No resume point: the last one is a few seconds old, and of a training."""
+
+        def check() -> None:
+            if stop():
+                raise Stopped("stopped after the last epoch, before everything was measured", self.products)
+
+        return check
+
+    def told(self, work: Work) -> dict[str, object]:
+        """What every result of a training says."""
+        epochs = self.now.epoch - 1
+        return {
+            "epochs": epochs,
+            "best_epoch": self.now.best_epoch,
+            "steps": self.now.step,
+            "stopped_early": self.stopped_early and epochs < work.spec.epochs,
+            "train_mae": self.now.best_train_mae,
+            "validation_mae": self.now.best_validation_mae,
+            "constant_mae": self.constant_mae,
+            "backend": backend(work.device),
+            "threads": work.threads,
+            "seconds": self.seconds,
+            "images_per_second": epochs * len(self.train_rows) / self.seconds,
+        }
+
+
+def teach(
+    work: Work, images: Images, report: Report, stop: Callable[[], bool], show: Callable[[Taught], list[Product]]
+) -> Taught:
+    """`show` makes products of the taught network; they are kept also where it turns out to have collapsed."""
+    spec, device = work.spec, torch.device(work.device)
+    train_rows, validation_rows = hold_out(len(images), spec.validation_share, spec.seed)
+    batches = math.ceil(len(train_rows) / spec.batch_size)
+    chunk = chunk_size(spec.architecture, images.shape)
+
+    training = Training.begin(spec, images.shape.channels, device)
+    if work.resume is not None:
+        _take_up(training, work, report)
+    now, network, optimizer = training.now, training.network, training.optimizer
+    watch = Watch(work, training, images, len(train_rows), report, stop)
+
+    stopped_early = False
+    while now.epoch <= spec.epochs and not stopped_early:
+        order = train_rows[shuffled(len(train_rows), spec.seed, now.epoch)]
+        while now.batch < batches:
+            rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
+            x_BCHW = images.batch(rows, device)
+            loss = F.l1_loss(network(x_BCHW), x_BCHW)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            training.loss_sum.add_(loss.detach(), alpha=len(rows))
+            now.batch += 1
+            now.step += 1
+            watch.after_step(len(rows))
+
+        train_mae = watch.loss()
+        validation_mae = mean_mae(network, images, validation_rows, chunk, device, watch.stop_if_asked)
+        watch.refuse_infinite(validation_mae)
+        report.metric(now.step, {"train_mae": train_mae, "validation_mae": validation_mae})
+        if not training.best or validation_mae < now.best_validation_mae:
+            training.keep_best(train_mae, validation_mae)
+        stopped_early = now.epoch - now.best_epoch >= spec.patience
+        training.next_epoch()
+
+    network.load_state_dict(training.best)
+    median_CHW = images.median(train_rows).to(device)
+    constant_mae = mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, validation_rows, chunk, device)
+    taught = Taught(
+        network.requires_grad_(False).eval(),
+        now,
+        train_rows,
+        validation_rows,
+        chunk,
+        stopped_early,
+        constant_mae,
+        watch.seconds(),
+        [watch.save_best()],
+    )
+    taught.products.extend(show(taught))
+    _refuse_collapse(images.range, now, constant_mae, taught.products, report)
+    return taught
+
+
+class Watch:
+    """What goes on beside the loop: telling, writing resume points, stopping. It reads numbers, it changes none."""
+
+    def __init__(
+        self,
+        work: Work,
+        training: Training,
+        images: Images,
+        train_images: int,
+        report: Report,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.work, self.training, self.report, self.stop = work, training, report, stop
+        self.image, self.range = images.shape, images.range
+        self.train_images = train_images
+        self.batches = math.ceil(train_images / work.spec.batch_size)
+        self.steps = self.batches * work.spec.epochs
+        self.earlier_seconds = training.now.seconds
+        self.began = self.written = time.monotonic()
+        self.fetched = -math.inf
+        self.shown_loss: float | None = None
+        self.seen = 0  # images learnt from in this attempt
+
+    def seconds(self) -> float:
+        return self.earlier_seconds + time.monotonic() - self.began
+
+    def after_step(self, images: int) -> None:
+        self.seen += images
+        clock = time.monotonic()
+        if clock - self.fetched >= FETCH_SECONDS:
+            self.shown_loss = self.loss()
+            self.fetched = clock
+        self.report.progress(self._progress(clock))
+        self.stop_if_asked()
+        if clock - self.written >= self.work.resume_seconds:
+            self._write_resume_point()
+
+    def loss(self) -> float:
+        """Mean over the images of this epoch so far. A NaN stays in the sum, so it is found here, however late."""
+        seen = min(self.training.now.batch * self.work.spec.batch_size, self.train_images)
+        loss = self.training.loss_sum.item() / seen
+        self.refuse_infinite(loss)
+        return loss
+
+    def refuse_infinite(self, error: float) -> None:
+        if not math.isfinite(error):
+            spec: LearningSpec = self.work.spec
+            raise Diverged(
+                f"the error became {error} in epoch {self.training.now.epoch}; take a learning_rate below "
+                f"{spec.learning_rate:g}, and see that the images lie in the range the network was given",
+                self._best_so_far(),
+            )
+
+    def stop_if_asked(self) -> None:
+        if not self.stop():
+            return
+        self._write_resume_point()
+        now = self.training.now
+        raise Stopped(
+            f"stopped in epoch {now.epoch} of {self.work.spec.epochs}, after {now.step} steps"
+            + (f"; the weights of epoch {now.best_epoch} are the best so far" if now.best_epoch else ""),
+            self._best_so_far(),
+        )
+
+    def save_best(self) -> Product:
+        spec = self.work.spec
+        path = self.work.out / WEIGHTS.name
+        save_weights(path, self.training.best, spec.architecture, self.image, self.range)
+        return WEIGHTS
+
+    def _best_so_far(self) -> list[Product]:
+        return [self.save_best()] if self.training.best else []
+
+    def _write_resume_point(self) -> None:
+        self.loss()  # a training that went wrong is no place to come back to
+        self.training.now.seconds = self.seconds()
+        path = self.training.write(self.work.out / "resume", _build(self.work))
+        self.written = time.monotonic()
+        self.report.resume_point(path, self.training.now.step)
+
+    def _progress(self, clock: float) -> Progress:
+        now = self.training.now
+        rate = self.seen / max(clock - self.began, 1e-9)
+        left = (self.work.spec.epochs - now.epoch + 1) * self.train_images - min(
+            now.batch * self.work.spec.batch_size, self.train_images
+        )
+        return Progress(
+            fraction=now.step / self.steps,
+            step=now.step,
+            steps=self.steps,
+            epoch=now.epoch,
+            loss=self.shown_loss,
+            rate=rate,
+            unit="images",
+            eta_seconds=left / rate if rate else None,
+        )
+
+
+def _build(work: Work) -> str:
+    """Two runs agree to the bit where this agrees."""
+    return f"{backend(work.device)}, {torch.backends.cpu.get_cpu_capability()}, {work.threads} threads"
+
+
+def _take_up(training: Training, work: Work, report: Report) -> None:
+    earlier, here = training.take_up(work.resume), _build(work)
+    if earlier != here:
+        report.note(
+            f"this training was begun on {earlier} and goes on on {here}: the last digits of its weights may differ "
+            "from those of an unbroken run"
+        )
+
+
+def _refuse_collapse(
+    range: tuple[float, float], now: Standing, constant_mae: float, products: list[Product], report: Report
+) -> None:
+    error = now.best_validation_mae
+    if error < constant_mae:
+        return
+    remedy = (
+        "its error was still falling in the last epoch: give it more epochs first"
+        if now.best_epoch == now.epoch - 1 > 1
+        else "take a lower learning_rate, another seed, a linear head or more epochs"
+    )
+    if constant_mae > 0:
+        raise Collapsed(
+            f"the best epoch has a validation error of {error:.6g}, and one constant image (the per-pixel median of "
+            f"the training images) has {constant_mae:.6g}: the network tells no images apart; {remedy}",
+            products,
+        )
+    # No network beats an error of 0. Where there is one picture to learn, learning it is success.
+    allowed = ALIKE * (range[1] - range[0])
+    if error > allowed:
+        raise Collapsed(
+            f"all images are the same one, and the network still misses it by {error:.6g}, more than {allowed:.6g} (a "
+            f"hundredth of the range); {remedy}",
+            products,
+        )
+    report.note(
+        "all images are the same one: the network learnt it, but a constant image would do as well, so this says "
+        "nothing about what the network can tell apart"
+    )
