@@ -52,6 +52,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         recipe=_recipe(work, source, r, chunk),
         forward_unverified=unverified,
         cards_digest=digest_of(work.out / CARDS.name),
+        cards_size=(work.out / CARDS.name).stat().st_size,
         gamma1=steps.gamma1,
         gamma2=steps.gamma2,
         mean_step=[total / spec.count for total in steps.sums],

@@ -44,15 +44,16 @@ def distill(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
 
     rows = np.arange(min(len(cards), MEASURED))
     meter = capsule.measure(taught.network, cards, rows, taught.chunk, device, taught.stop_if(stop))
-    kept = capsule.save(work.out, meter.capsule(digest_of(work.out / WEIGHTS.name), measured_on="cards"))
+    measured = meter.capsule(digest_of(work.out / WEIGHTS.name), measured_on="cards")
     result = DistillResult(
         parameters=spec.architecture.parameters(cards.shape.channels),
         parent_parameters=parent.architecture.parameters(parent.input.channels),
         cards=len(cards),
         compared=compared,
+        capsule=measured.facts,
         **taught.told(work),
     )
-    return Outcome(result, [*taught.products, kept])
+    return Outcome(result, [*taught.products, capsule.save(work.out, measured)])
 
 
 @torch.inference_mode()

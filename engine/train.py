@@ -27,13 +27,14 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     taught = teach(work, images, report, stop, show)
     every = np.arange(len(images))
     meter = capsule.measure(taught.network, images, every, taught.chunk, device, taught.stop_if(stop))
-    kept = capsule.save(work.out, meter.capsule(digest_of(work.out / WEIGHTS.name)))
+    measured = meter.capsule(digest_of(work.out / WEIGHTS.name))
     result = TrainResult(
         parameters=spec.architecture.parameters(images.shape.channels),
         images=len(taught.train_rows),
+        capsule=measured.facts,
         **taught.told(work),
     )
-    return Outcome(result, [*taught.products, kept])
+    return Outcome(result, [*taught.products, capsule.save(work.out, measured)])
 
 
 def _load(work: Work, report: Report) -> Images:

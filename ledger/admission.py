@@ -5,14 +5,23 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, NoopSpec, TrainSpec
+from flashcards.contract.specs import (
+    AnalyzeSpec,
+    CaptureSpec,
+    DistillSpec,
+    EvaluateSpec,
+    JobSpec,
+    NoopSpec,
+    TrainSpec,
+)
 from ledger import scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
 from ledger.settings import Settings
-from ledger.tables import Dataset, Model, Worker
+from ledger.tables import Dataset, Flashcards, Model, Worker
 from ledger.workers import ALIVE_SECONDS
 
 LIVE_GPU_WORKER = select(Worker.id).where(Worker.queue == "gpu", Worker.seen_at > now() - ALIVE_SECONDS).limit(1)
@@ -30,6 +39,10 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
             inputs = _admit_train(session, tenant, spec)
         case CaptureSpec():
             inputs = _admit_capture(session, settings, tenant, spec)
+        case AnalyzeSpec():
+            inputs = _admit_analyze(session, tenant, spec)
+        case DistillSpec():
+            inputs = _admit_distill(session, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
         case NoopSpec():
@@ -39,12 +52,7 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
     split = _split(_dataset(session, tenant, spec.dataset), "train")
-    if not spec.architecture.fits(split.shape):
-        raise Unfit(
-            "architecture",
-            f"{spec.architecture.name} halves an image {spec.architecture.blocks} times: both sides must divide by "
-            f"{spec.architecture.stride}, and the images of this dataset are {split.shape}",
-        )
+    _check_architecture(spec.architecture, split.shape)
     if split.count < 2:
         raise Unfit(
             "dataset",
@@ -63,18 +71,65 @@ def _admit_capture(session: Session, settings: Settings, tenant: str, spec: Capt
             f"{spec.count} cards of {model.input} in {spec.dtype} are {size:,} bytes; "
             f"{settings.max_product_bytes:,} are allowed",
         )
+    _check_capsule(model, spec.source)
     return [spec.model]
 
 
-def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[str]:
+def _admit_analyze(session: Session, tenant: str, spec: AnalyzeSpec) -> list[str]:
     model = _model(session, tenant, spec.model)
+    _check_capsule(model, spec.source)
+    if spec.dataset is None:
+        return [spec.model]
+    _check_images(model, _dataset(session, tenant, spec.dataset), "train")
+    return [spec.model, spec.dataset]
+
+
+def _admit_distill(session: Session, tenant: str, spec: DistillSpec) -> list[str]:
+    cards = _cards(session, tenant, spec.flashcards)
+    if cards.recipe["count"] < 2:
+        raise Unfit("flashcards", "some cards are held out to validate, so it takes at least 2; this set has 1")
+    _check_architecture(spec.architecture, parse_image_shape(cards.recipe["input"]))
+    inputs = [spec.flashcards, cards.model_id]
+    if spec.dataset is None:
+        return inputs
+    dataset = _dataset(session, tenant, spec.dataset)
+    _check_images(session.get_one(Model, cards.model_id), dataset, "test" if "test" in dataset.splits else "train")
+    return [*inputs, spec.dataset]
+
+
+def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[str]:
     dataset = _dataset(session, tenant, spec.dataset)
     wanted = spec.split if spec.split != "auto" else ("test" if "test" in dataset.splits else "train")
-    split = _split(dataset, wanted)
+    if spec.flashcards is not None:
+        cards = _cards(session, tenant, spec.flashcards)
+        _check_images(session.get_one(Model, cards.model_id), dataset, wanted)
+        return [spec.flashcards, cards.model_id, spec.dataset]
+    assert spec.model is not None
+    _check_images(_model(session, tenant, spec.model), dataset, wanted)
+    return [spec.model, spec.dataset]
+
+
+def _check_architecture(architecture: Architecture, image: ImageShape) -> None:
+    if not architecture.fits(image):
+        raise Unfit(
+            "architecture",
+            f"{architecture.name} halves an image {architecture.blocks} times: both sides must divide by "
+            f"{architecture.stride}, and these images are {image}",
+        )
+
+
+def _check_capsule(model: Model, source: str) -> None:
+    if source == "capsule" and model.capsule_digest is None:
+        raise Unfit(
+            "source", "this model has no capsule: PUT one to /v1/models/{id}/capsule, or take source latent or auto"
+        )
+
+
+def _check_images(model: Model, dataset: Dataset, name: str) -> None:
+    split = _split(dataset, name)
     _check_shape(parse_image_shape(model.input), split.shape)
     low, high = model.range
     _check_range(split, (low, high))
-    return [spec.model, spec.dataset]
 
 
 def _check_shape(model: ImageShape, images: ImageShape) -> None:
@@ -99,6 +154,17 @@ def _model(session: Session, tenant: str, id: str) -> Model:
         return scope.find(session, Model, tenant, id)
     except NotFound as missing:
         raise Unfit("model", missing.detail) from None
+
+
+def _cards(session: Session, tenant: str, id: str) -> Flashcards:
+    """Cards that are there: of some sets only the recipe is kept."""
+    try:
+        cards = scope.find(session, Flashcards, tenant, id)
+    except NotFound as missing:
+        raise Unfit("flashcards", missing.detail) from None
+    if not cards.materialised:
+        raise Unfit("flashcards", f"only the recipe of {id} is kept: capture it again with materialise true")
+    return cards
 
 
 def _dataset(session: Session, tenant: str, id: str) -> Dataset:

@@ -67,10 +67,11 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     "models": (
         Reference(Model.tenant, Model.digest, Model.id),
         Reference(Model.tenant, Model.probe_digest, Model.id + "/probe"),
+        Reference(Model.tenant, Model.capsule_digest, Model.id + "/capsule"),
     ),
     "datasets": (Reference(Dataset.tenant, Dataset.digest, Dataset.id, Dataset.expires_at),),
     "flashcards": (
-        Reference(Flashcards.tenant, Flashcards.digest, Flashcards.id),
+        Reference(Flashcards.tenant, Flashcards.digest, Flashcards.id, where=(Flashcards.materialised.is_(True),)),
         Reference(Flashcards.tenant, Flashcards.sheet_digest, Flashcards.id + "/sheet.png"),
     ),
     "artifacts": (Reference(_tenant, Artifact.digest, _name, where=(Artifact.role == "product",)),),

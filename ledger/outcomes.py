@@ -1,19 +1,37 @@
-"""What a finished job leaves in the ledger beside its files: a `train` job a model, a `capture` job flashcards."""
+"""What a finished job leaves in the ledger beside its files: `train` and `distill` a model, `capture` flashcards."""
 
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import parse_image_shape
-from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, JobSpec, NoopSpec, TrainSpec, job_spec
+from flashcards.contract.resources import Result
+from flashcards.contract.results import (
+    AnalyzeResult,
+    CaptureResult,
+    DistillResult,
+    EvaluateCardsResult,
+    EvaluateResult,
+    NoopResult,
+    TrainResult,
+)
+from flashcards.contract.specs import (
+    AnalyzeSpec,
+    CaptureSpec,
+    DistillSpec,
+    EvaluateSpec,
+    JobSpec,
+    NoopSpec,
+    TrainSpec,
+    job_spec,
+)
 from ledger import artifacts, lifecycle
 from ledger.artifacts import Product
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
+from ledger.store import Kept
 from ledger.tables import Dataset, Flashcards, Model
-
-Result = TrainResult | CaptureResult | EvaluateResult | NoopResult
 
 
 def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list[Product]) -> bool:
@@ -23,12 +41,20 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
     result: Result
     match spec:
         case TrainSpec():
-            result = _trained(session, claim, spec, TrainResult.model_validate(said), files["model.safetensors"])
+            result = _trained(session, claim, spec, TrainResult.model_validate(said), files)
         case CaptureSpec():
             result = _captured(session, claim, spec, CaptureResult.model_validate(said), files)
+        case DistillSpec():
+            result = _distilled(session, claim, spec, DistillResult.model_validate(said), files)
+        case AnalyzeSpec():
+            analyzed = AnalyzeResult.model_validate(said)
+            result = analyzed.model_copy(update={"model": spec.model, "dataset": spec.dataset})
+        case EvaluateSpec(flashcards=None):
+            evaluated = EvaluateResult.model_validate(said)
+            result = evaluated.model_copy(update={"model": spec.model, "dataset": spec.dataset})
         case EvaluateSpec():
-            checked = EvaluateResult.model_validate(said)
-            result = checked.model_copy(update={"model": spec.model, "dataset": spec.dataset})
+            cards = EvaluateCardsResult.model_validate(said)
+            result = cards.model_copy(update={"flashcards": spec.flashcards, "dataset": spec.dataset})
         case NoopSpec():
             result = NoopResult.model_validate(said)
     if not end(session, claim, "succeeded", products, result=result.model_dump(mode="json")):
@@ -45,29 +71,59 @@ def end(session: Session, claim: Claim, state: str, products: list[Product], **w
     return True
 
 
-def _trained(session: Session, claim: Claim, spec: TrainSpec, result: TrainResult, weights: Product) -> Result:
+def _trained(session: Session, claim: Claim, spec: TrainSpec, result: TrainResult, files: dict[str, Product]) -> Result:
     dataset = session.get_one(Dataset, spec.dataset)
     model = Model(
-        id=new_id("model"),
-        tenant=claim.tenant,
         name=spec.name or f"{spec.architecture.name} on {dataset.name}"[:200],
         architecture=spec.architecture.model_dump(mode="json"),
         input=str(parse_image_shape(dataset.splits["train"]["shape"])),
         range=list(spec.range),
         parameters=result.parameters,
-        digest=weights.kept.digest,
-        size=weights.kept.size,
         origin="train",
-        job_id=claim.job_id,
+        **_made(claim, files, result.capsule),
     )
     session.add(model)
     return result.model_copy(update={"model": model.id})
 
 
+def _distilled(
+    session: Session, claim: Claim, spec: DistillSpec, result: DistillResult, files: dict[str, Product]
+) -> Result:
+    cards = session.get_one(Flashcards, spec.flashcards)
+    parent = session.get_one(Model, cards.model_id)
+    model = Model(
+        name=spec.name or f"{spec.architecture.name} from {parent.name}"[:200],
+        architecture=spec.architecture.model_dump(mode="json"),
+        input=parent.input,
+        range=parent.range,
+        parameters=result.parameters,
+        origin="distill",
+        **_made(claim, files, result.capsule),
+    )
+    session.add(model)
+    return result.model_copy(update={"model": model.id, "flashcards": cards.id, "parent": parent.id})
+
+
+def _made(claim: Claim, files: dict[str, Product], facts: CapsuleFacts | None) -> dict[str, Any]:
+    """What every model has that a job has made."""
+    weights, capsule = files["model.safetensors"].kept, files["capsule.safetensors"].kept
+    return {
+        "id": new_id("model"),
+        "tenant": claim.tenant,
+        "digest": weights.digest,
+        "size": weights.size,
+        "job_id": claim.job_id,
+        "capsule_digest": capsule.digest,
+        "capsule": facts and stored_capsule(facts, capsule),
+    }
+
+
 def _captured(
     session: Session, claim: Claim, spec: CaptureSpec, result: CaptureResult, files: dict[str, Product]
 ) -> Result:
-    cards, sheet = files["cards.npy"].kept, files["sheet.png"].kept
+    digest, size = result.cards_digest or "", result.cards_size or 0
+    if spec.materialise:
+        digest, size = files["cards.npy"].kept.digest, files["cards.npy"].kept.size
     flashcards = Flashcards(
         id=new_id("flashcards"),
         tenant=claim.tenant,
@@ -75,12 +131,17 @@ def _captured(
         model_id=spec.model,
         job_id=claim.job_id,
         recipe=result.recipe.model_dump(mode="json"),
-        digest=cards.digest,
-        size=cards.size,
-        sheet_digest=sheet.digest,
+        digest=digest,
+        size=size,
+        sheet_digest=files["sheet.png"].kept.digest,
+        materialised=spec.materialise,
     )
     session.add(flashcards)
     return result.model_copy(update={"flashcards": flashcards.id})
+
+
+def stored_capsule(facts: CapsuleFacts, kept: Kept) -> dict[str, Any]:
+    return {**facts.model_dump(mode="json"), "digest": kept.digest, "size": kept.size}
 
 
 def spec_of(claim: Claim) -> JobSpec:

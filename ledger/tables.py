@@ -83,10 +83,17 @@ class Model(Table):
     origin: Mapped[str]
     job_id: Mapped[str | None]
     probe_digest: Mapped[str | None]
+    capsule_digest: Mapped[str | None]
+    capsule: Mapped[dict[str, Any] | None]  # its facts, with digest and size
     mapping: Mapped[dict[str, Any] | None]
     uploaded_digest: Mapped[str | None]
     created_at: Mapped[float] = mapped_column(default=now())
-    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"), Index(None, "probe_digest"))
+    __table_args__ = (
+        Index(None, "tenant", "id"),
+        Index(None, "tenant", "digest"),
+        Index(None, "probe_digest"),
+        Index(None, "capsule_digest"),
+    )
 
 
 class Dataset(Table):
@@ -116,6 +123,7 @@ class Flashcards(Table):
     digest: Mapped[str]
     size: Mapped[int]
     sheet_digest: Mapped[str]
+    materialised: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[float] = mapped_column(default=now())
     __table_args__ = (
         Index(None, "tenant", "id"),

@@ -43,6 +43,7 @@ def model(row: tables.Model) -> resources.Model:
         origin=row.origin,
         job=row.job_id,
         probe=row.probe_digest,
+        capsule=row.capsule,
         mapping=row.mapping,
         uploaded_digest=row.uploaded_digest,
         created_at=as_datetime(row.created_at),
@@ -72,6 +73,7 @@ def flashcards(row: tables.Flashcards) -> resources.Flashcards:
         recipe=row.recipe,
         digest=row.digest,
         size=row.size,
+        materialised=row.materialised,
         created_at=as_datetime(row.created_at),
     )
 

@@ -19,9 +19,16 @@ class StagedModel(Record):
     range: PixelRange
     made_here: bool
     probe: str | None = None
+    capsule: str | None = None
+    capsule_digest: str | None = None
 
 
 class StagedDataset(Record):
+    path: str
+    digest: str
+
+
+class StagedCards(Record):
     path: str
     digest: str
 
@@ -33,6 +40,7 @@ class Assignment(Record):
     out: str
     model: StagedModel | None = None
     dataset: StagedDataset | None = None
+    cards: StagedCards | None = None
     resume: str | None = None
     resume_seconds: float
     device: str

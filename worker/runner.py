@@ -17,7 +17,7 @@ from pathlib import Path
 from engine import run as engine_run
 from engine.errors import EngineError, Stopped
 from engine.warm import warm_up
-from engine.work import DatasetInput, ModelInput, Outcome, Product, Work
+from engine.work import CardsInput, DatasetInput, ModelInput, Outcome, Product, Work
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
 from worker.messages import (
@@ -29,6 +29,7 @@ from worker.messages import (
     SaidProgress,
     SaidResumePoint,
     SaidStopped,
+    StagedCards,
     StagedDataset,
     StagedModel,
 )
@@ -104,6 +105,7 @@ def as_work(assignment: Assignment) -> Work:
         out=Path(assignment.out),
         model=as_model(assignment.model),
         dataset=as_dataset(assignment.dataset),
+        cards=as_cards(assignment.cards),
         resume=Path(assignment.resume) if assignment.resume else None,
         resume_seconds=assignment.resume_seconds,
         device=assignment.device,
@@ -114,12 +116,16 @@ def as_work(assignment: Assignment) -> Work:
 def as_model(staged: StagedModel | None) -> ModelInput | None:
     if staged is None:
         return None
-    probe = Path(staged.probe) if staged.probe else None
-    return ModelInput(**{**dict(staged), "path": Path(staged.path), "probe": probe})
+    files = {name: path and Path(path) for name in ("path", "probe", "capsule") for path in [getattr(staged, name)]}
+    return ModelInput(**{**dict(staged), **files})
 
 
 def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
     return None if staged is None else DatasetInput(path=Path(staged.path), digest=staged.digest)
+
+
+def as_cards(staged: StagedCards | None) -> CardsInput | None:
+    return None if staged is None else CardsInput(path=Path(staged.path), digest=staged.digest)
 
 
 def as_files(products: list[Product]) -> list[FileMade]:

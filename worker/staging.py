@@ -4,15 +4,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from flashcards.contract.specs import CaptureSpec, EngineSpec, EvaluateSpec, NoopSpec, TrainSpec
+from flashcards.contract.specs import EngineSpec, NoopSpec
 from ledger import artifacts, blobs, scope
 from ledger.artifacts import Product
 from ledger.errors import NotFound
 from ledger.lifecycle import Claim
 from ledger.outcomes import spec_of
 from ledger.store import hash_file
-from ledger.tables import Dataset, Model
-from worker.messages import Assignment, FileMade, StagedDataset, StagedModel
+from ledger.tables import Dataset, Flashcards, Model
+from worker.messages import Assignment, FileMade, StagedCards, StagedDataset, StagedModel
 from worker.station import Station
 
 
@@ -46,34 +46,47 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
 
 
 def _stage_inputs(station: Station, claim: Claim, spec: EngineSpec, folder: Path) -> dict[str, Any]:
-    match spec:
-        case TrainSpec():
-            return {"dataset": _stage_dataset(station, claim, spec.dataset, folder)}
-        case CaptureSpec():
-            return {"model": _stage_model(station, claim, spec.model, folder)}
-        case EvaluateSpec():
-            return {
-                "model": _stage_model(station, claim, spec.model, folder),
-                "dataset": _stage_dataset(station, claim, spec.dataset, folder),
-            }
+    staged: dict[str, Any] = {}
+    model_id = getattr(spec, "model", None)
+    if (cards_id := getattr(spec, "flashcards", None)) is not None:
+        model_id, staged["cards"] = _stage_cards(station, claim, cards_id, folder)
+    if model_id is not None:
+        staged["model"] = _stage_model(station, claim, model_id, folder)
+    if (dataset_id := getattr(spec, "dataset", None)) is not None:
+        staged["dataset"] = _stage_dataset(station, claim, dataset_id, folder)
+    return staged
 
 
 def _stage_model(station: Station, claim: Claim, id: str, folder: Path) -> StagedModel:
     with station.db.read() as session:
         row = scope.find(session, Model, claim.tenant, id)
-    path, probe = folder / "model.safetensors", folder / "probe.safetensors"
-    station.store.fetch(claim.tenant, row.digest, path)
-    if row.probe_digest is not None:
-        station.store.fetch(claim.tenant, row.probe_digest, probe)
+
+    def fetch(name: str, digest: str | None) -> str | None:
+        if digest is None:
+            return None
+        station.store.fetch(claim.tenant, digest, folder / name)
+        return str(folder / name)
+
     return StagedModel(
-        path=str(path),
+        path=fetch("model.safetensors", row.digest) or "",
         digest=row.digest,
         architecture=row.architecture,
         input=row.input,
         range=tuple(row.range),
         made_here=row.origin != "upload",
-        probe=str(probe) if row.probe_digest is not None else None,
+        probe=fetch("probe.safetensors", row.probe_digest),
+        capsule=fetch("capsule.safetensors", row.capsule_digest),
+        capsule_digest=row.capsule_digest,
     )
+
+
+def _stage_cards(station: Station, claim: Claim, id: str, folder: Path) -> tuple[str, StagedCards]:
+    """And the model that they were made from."""
+    with station.db.read() as session:
+        row = scope.find(session, Flashcards, claim.tenant, id)
+    path = folder / "cards.npy"
+    station.store.fetch(claim.tenant, row.digest, path)
+    return row.model_id, StagedCards(path=str(path), digest=row.digest)
 
 
 def _stage_dataset(station: Station, claim: Claim, id: str, folder: Path) -> StagedDataset:

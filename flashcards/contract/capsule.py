@@ -136,12 +136,8 @@ def read(raw: bytes) -> Capsule:
     for name, array in tensors.items():
         if array.shape != shapes[name]:
             raise BadCapsule(f"{name} has the shape {array.shape}, and a latent of {size} numbers needs {shapes[name]}")
-    capsule = Capsule(
-        facts,
-        tensors["mean"].astype(np.float64),
-        *(None if name not in tensors else tensors[name].astype(np.float64) for name in ("covariance", "factor")),
-        None if "diagonal" not in tensors else tensors["diagonal"].astype(np.float64),
-    )
+    doubles = {name: array.astype(np.float64) for name, array in tensors.items()}
+    capsule = Capsule(facts, doubles["mean"], doubles.get("covariance"), doubles.get("factor"), doubles.get("diagonal"))
     _refuse_impossible(capsule)
     return capsule
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Record
+from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.recipe import Recipe
 
 
@@ -21,6 +22,7 @@ class TrainResult(Record):
     parameters: int
     images: int
     "How many it learnt from, without those held out."
+    capsule: CapsuleFacts | None = None
     backend: str
     threads: int
     seconds: float
@@ -51,6 +53,7 @@ class CaptureResult(Record):
     "No probe says that the network we built from the checkpoint gives the answers that its owner's gives."
     cards_digest: str | None = None
     "SHA-256 of cards.npy, kept or not."
+    cards_size: int | None = None
     gamma1: list[float]
     "Smallest step of any card at each pass."
     gamma2: list[float]
@@ -124,6 +127,7 @@ class DistillResult(Record):
     parent_parameters: int
     cards: int
     compared: list[Compared]
+    capsule: CapsuleFacts | None = None
     alpha: float | None = Field(default=None, description="weighted alpha, where weightwatcher is installed")
     parent_alpha: float | None = None
     backend: str

@@ -8,15 +8,25 @@ from typing import BinaryIO, overload
 
 from pydantic import ValidationError
 
+from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE
+from service.files.capsule import describe_capsule
 from service.files.errors import BadFile
-from service.files.facts import DatasetFacts, DatasetQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
+from service.files.facts import (
+    CapsuleQuestion,
+    DatasetFacts,
+    DatasetQuestion,
+    ModelFacts,
+    ModelQuestion,
+    ProbeFacts,
+    ProbeQuestion,
+)
 from service.files.model import Weights, conversion, describe_model
 from service.files.probe import describe_probe
 from service.files.process import Making, ask_child, unchecked
 
-Question = ModelQuestion | ProbeQuestion | DatasetQuestion
-Facts = ModelFacts | ProbeFacts | DatasetFacts
+Question = ModelQuestion | ProbeQuestion | CapsuleQuestion | DatasetQuestion
+Facts = ModelFacts | ProbeFacts | CapsuleFacts | DatasetFacts
 DEFLATE_RATIO = 1032  # nothing inflates further
 HEADERS = 1 << 20  # what a converted file has beside its numbers, at most
 
@@ -25,6 +35,8 @@ HEADERS = 1 << 20  # what a converted file has beside its numbers, at most
 async def check_file(path: Path, question: ModelQuestion, made: Path) -> ModelFacts: ...
 @overload
 async def check_file(path: Path, question: ProbeQuestion, made: Path) -> ProbeFacts: ...
+@overload
+async def check_file(path: Path, question: CapsuleQuestion, made: Path) -> CapsuleFacts: ...
 @overload
 async def check_file(path: Path, question: DatasetQuestion, made: Path) -> DatasetFacts: ...
 
@@ -45,6 +57,8 @@ async def _check(upload: BinaryIO, question: Question, made: Path) -> Facts:
         case ProbeQuestion():
             answer = await ask_child(upload, {"format": "safetensors"}, work=_size(upload))
             return describe_probe(question, Weights.model_validate(answer))
+        case CapsuleQuestion():
+            return describe_capsule(question, await ask_child(upload, {"format": "capsule"}, work=_size(upload)))
         case DatasetQuestion():
             return await _check_dataset(upload, question, made)
 

@@ -1,7 +1,7 @@
 """`python -I -m service.files.child ORDER < upload`: one JSON line on stdout, and the end.
 
 Most orders are to read. Those that convert get one more open descriptor, of an empty file that they may fill.
-No pydantic in here: it would double the time that an upload waits for its answer.
+No pydantic in here, but for capsules, which are few: it would double the time that an upload waits for its answer.
 """
 
 import gc
@@ -62,6 +62,11 @@ def _reader(format: str, **limits: Any) -> Reader:
         from service.files.safetensors import read_safetensors
 
         return lambda upload: read_safetensors(upload).told()
+    if format == "capsule":
+        import flashcards.contract.capsule  # noqa: F401 (while files can still be opened)
+        from service.files.capsule import read_capsule
+
+        return read_capsule
     from service.files.dataset import read_dataset
     from service.files.npz import Limits
 

@@ -36,6 +36,15 @@ class ProbeFacts(Record):
     images: int
 
 
+class CapsuleQuestion(Record):
+    """A capsule goes with the weights it was measured on, as they are kept or as they were uploaded."""
+
+    kind: Literal["capsule"] = "capsule"
+    digests: list[str]
+    latent_size: int
+    channels: int
+
+
 class DatasetQuestion(Record):
     kind: Literal["dataset"] = "dataset"
     max_bytes: int = Field(ge=0, description="allowed once it is inflated")

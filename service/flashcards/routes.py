@@ -1,11 +1,13 @@
+import json
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
 from flashcards.contract.base import FlashcardsId
+from flashcards.contract.recipe import Recipe
 from flashcards.contract.resources import Flashcards, Page
-from ledger import blobs, paging, scope, tables
-from ledger.errors import NotFound
+from ledger import blobs, jobs, paging, scope, tables
+from ledger.errors import Conflict, NotFound
 from service import views
 from service.deps import HouseDep, TenantDep
 from service.downloads import WishDep, download, file_answers
@@ -50,6 +52,8 @@ def get_cards(
     with house.db.read() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
     recipe = views.flashcards(row).recipe
+    if not row.materialised:
+        raise Conflict(f"only the recipe of these cards is kept; POST /v1/jobs makes them: {_again(row, recipe)}")
     if offset >= recipe.count:
         raise Invalid("query.offset", f"there are {recipe.count} cards: the last offset is {recipe.count - 1}")
     most = PICTURES_AT_ONCE if format == "png" else max(1, BYTES_AT_ONCE // (4 * recipe.input.pixels))
@@ -65,6 +69,12 @@ def get_cards(
     return Response(cards.as_npz(found), 200, {"Content-Disposition": name}, "application/octet-stream")
 
 
+def _again(row: tables.Flashcards, recipe: Recipe) -> str:
+    """The body of the job that would make these cards."""
+    asked = recipe.model_dump(include={"count", "r", "source", "seed", "dtype"})
+    return json.dumps({"kind": "capture", "model": row.model_id, **asked})
+
+
 @router.head("/{flashcards_id}/sheet.png", include_in_schema=False)
 @router.get("/{flashcards_id}/sheet.png", response_class=Response, responses=file_answers("image/png"))
 def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
@@ -78,5 +88,7 @@ def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep, w
 def delete_flashcards(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> None:
     with house.db.write() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
+        if job_id := jobs.needed_by(session, tenant, flashcards_id):
+            raise Conflict(f"{job_id} still needs these cards: wait for it or cancel it")
         session.delete(row)
         blobs.let_go(session, tenant, [row.digest, row.sheet_digest])

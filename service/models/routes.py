@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from math import prod
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
@@ -7,16 +8,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.base import ModelId, Name
+from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
-from ledger import blobs, jobs, lineage, paging, scope, tables
-from ledger.errors import Conflict
+from ledger import blobs, jobs, lineage, outcomes, paging, scope, tables
+from ledger.errors import Conflict, NotFound
 from ledger.ids import new_id
+from ledger.store import Kept
 from service import views
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
 from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid, first_message
-from service.files.facts import ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
+from service.files.facts import CapsuleQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import read_architecture, read_range
 from service.intake import RAW_BODY, take_in
 from service.paging import Cursor, Limit, decode_cursor
@@ -128,6 +131,45 @@ async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, 
     return await take_in(request, house, principal, None, ProbeQuestion(input=model.input), record, status=200)
 
 
+@router.put("/{model_id}/capsule", response_model=Model, openapi_extra=RAW_BODY)
+async def put_model_capsule(model_id: ModelId, request: Request, house: HouseDep, principal: PrincipalDep) -> Response:
+    """What was measured on its images where they are: `flashcards capsule` or `flashcards.measure_capsule` makes it.
+
+    It takes the place of the one that is there.
+    """
+    with house.db.read() as session:
+        row = scope.find(session, tables.Model, principal.tenant, model_id)
+    model = views.model(row)
+    question = CapsuleQuestion(
+        digests=[digest for digest in (row.digest, row.uploaded_digest) if digest],
+        latent_size=prod(model.architecture.latent_shape(model.input)),
+        channels=model.input.channels,
+    )
+
+    def record(session: Session, upload: Upload, facts: CapsuleFacts) -> Model:
+        row = scope.find(session, tables.Model, principal.tenant, model_id)
+        before, row.capsule_digest = row.capsule_digest, upload.digest
+        row.capsule = outcomes.stored_capsule(facts, Kept(upload.digest, upload.size))
+        session.flush()
+        blobs.let_go(session, principal.tenant, [before])
+        return views.model(row)
+
+    return await take_in(request, house, principal, None, question, record, status=200)
+
+
+@router.head("/{model_id}/capsule", include_in_schema=False)
+@router.get("/{model_id}/capsule", response_class=Response, responses=file_answers())
+def get_model_capsule(model_id: ModelId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
+    """The safetensors file of the capsule."""
+    with house.db.read() as session:
+        row = scope.find(session, tables.Model, tenant, model_id)
+    if row.capsule_digest is None:
+        raise NotFound("capsule", model_id)
+    return download(
+        house, tenant, row.capsule_digest, "application/octet-stream", f"{row.id}-capsule.safetensors", wish
+    )
+
+
 @router.delete("/{model_id}", status_code=204)
 def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
     with house.db.write() as session:
@@ -137,7 +179,7 @@ def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
         if cards := session.scalar(select(tables.Flashcards.id).where(tables.Flashcards.model_id == model_id).limit(1)):
             raise Conflict(f"{cards} were made from this model: delete them first")
         session.delete(row)
-        blobs.let_go(session, tenant, [row.digest, row.probe_digest])
+        blobs.let_go(session, tenant, [row.digest, row.probe_digest, row.capsule_digest])
 
 
 def _parsed(parse: Callable[[str], Value], field: str, text: str | None) -> Value | None:

@@ -212,11 +212,7 @@ def test_collapse_is_a_failure_with_both_numbers_and_readable_weights(train_work
     best = min(values["validation_mae"] for _, values in report.metrics)
     assert f"{best:.6g}" in collapsed.value.detail
     assert "median" in collapsed.value.detail
-    assert [product.name for product in collapsed.value.products] == [
-        "model.safetensors",
-        "reconstructions.png",
-        "capsule.safetensors",
-    ]
+    assert [product.name for product in collapsed.value.products] == ["model.safetensors", "reconstructions.png"]
     assert all(tensor.isfinite().all() for tensor in weights_of(work).values())
 
 
