@@ -7,7 +7,15 @@ import typer
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
 from flashcards.contract.resources import Failure, Job
-from flashcards.contract.results import CaptureResult, EvaluateResult, NoopResult, TrainResult
+from flashcards.contract.results import (
+    AnalyzeResult,
+    CaptureResult,
+    DistillResult,
+    EvaluateCardsResult,
+    EvaluateResult,
+    NoopResult,
+    TrainResult,
+)
 
 if TYPE_CHECKING:
     from flashcards.client import Client
@@ -47,8 +55,14 @@ def result_facts(job: Job) -> Facts:
             return _trained(trained)
         case CaptureResult() as captured:
             return _captured(captured)
+        case AnalyzeResult() as analyzed:
+            return _analyzed(analyzed)
+        case DistillResult() as distilled:
+            return _distilled(distilled)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
+        case EvaluateCardsResult() as evaluated_cards:
+            return _evaluated_cards(evaluated_cards)
         case NoopResult() | None:
             return []
 
@@ -67,10 +81,62 @@ def _captured(result: CaptureResult) -> Facts:
     return [
         ("flashcards", result.flashcards),
         ("cards", f"{result.recipe.count:,}"),
+        ("source", result.recipe.source),
         ("r", result.recipe.r),
-        ("gamma2", f"{result.gamma2[0]:.4g} -> {result.gamma2[-1]:.4g}   (first to last pass)"),
+        *_steps(result),
+        *_properties(result),
         ("speed", f"{result.cards_per_second:,.0f} cards/s"),
         ("contact sheet", f"flashcards cards sheet {result.flashcards}"),
+    ]
+
+
+def _steps(result: CaptureResult) -> Facts:
+    if not result.gamma2:
+        return []
+    return [("gamma2", f"{result.gamma2[0]:.4g} -> {result.gamma2[-1]:.4g}   (first to last pass)")]
+
+
+def _properties(result: CaptureResult) -> Facts:
+    """What the capsule says of the cards."""
+    seen = result.measures
+    if seen is None or seen.flsd is None or seen.diversity is None:
+        return [("capsule", "none: nothing to compare the cards with")]
+    verdicts = {"P1": result.p1, "P2": result.p2}
+    held = ", ".join(f"{name} {'holds' if holds else 'fails'}" for name, holds in verdicts.items())
+    return [("FLSD", f"{seen.flsd:.4g}"), ("diversity", f"{seen.diversity:.2f} of the images'"), ("properties", held)]
+
+
+def _analyzed(result: AnalyzeResult) -> Facts:
+    return [
+        ("recommended r", result.recommended_r),
+        ("reason", result.reason),
+        ("P1 from", "never" if result.p1_from is None else result.p1_from),
+        ("P2 at", "unknown" if result.p2_at is None else result.p2_at),
+        *((f"taught by r = {r}", f"test MAE {mae:.4f}") for r, mae in (result.retrained or {}).items()),
+    ]
+
+
+def _distilled(result: DistillResult) -> Facts:
+    return [
+        ("model", result.model),
+        ("parameters", f"{result.parameters:,}   (its parent: {result.parent_parameters:,})"),
+        *(
+            (f"MAE on {each.on}", f"{each.child_mae:.4f}   (its parent: {each.parent_mae:.4f}, {each.ratio:.2f}x)")
+            for each in result.compared
+        ),
+        ("epochs", f"{result.epochs}, the best was {result.best_epoch}"),
+        ("speed", f"{result.images_per_second:,.0f} cards/s"),
+    ]
+
+
+def _evaluated_cards(result: EvaluateCardsResult) -> Facts:
+    return [
+        ("cards", f"{result.cards:,} beside {result.images:,} images of {result.split}"),
+        ("FLSD", f"{result.flsd:.4g}"),
+        ("precision", f"{result.precision:.2f}"),
+        ("recall", f"{result.recall:.2f}"),
+        ("diversity", f"{result.diversity:.2f} of the images'"),
+        *([("privacy", result.privacy.verdict)] if result.privacy else []),
     ]
 
 

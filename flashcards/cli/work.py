@@ -1,4 +1,4 @@
-"""Commands that ask for work: train, capture, evaluate."""
+"""Commands that ask for work: train, capture, analyze, distill, evaluate."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from flashcards.cli.watch import print_outcome, watch
 from flashcards.contract.recipe import CardDtype, Source
 from flashcards.contract.resources import Job
 from flashcards.contract.results import CaptureResult
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, Spec, TrainSpec
+from flashcards.contract.specs import AnalyzeSpec, CaptureSpec, DistillSpec, EvaluateSpec, Spec, TrainSpec
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="id of a dataset", show_default=False)]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="id of a model", show_default=False)]
@@ -65,10 +65,13 @@ def capture(
     ctx: typer.Context,
     model: ModelArgument,
     count: Annotated[int | None, spec_option(CaptureSpec, "count")] = None,
-    r: Annotated[int | None, spec_option(CaptureSpec, "r", "--r", "-r")] = None,
+    r: Annotated[str | None, spec_option(CaptureSpec, "r", "--r", "-r", metavar="N|auto")] = None,
     source: Annotated[Source | None, spec_option(CaptureSpec, "source")] = None,
     seed: Annotated[int | None, spec_option(CaptureSpec, "seed")] = None,
     dtype: Annotated[CardDtype | None, spec_option(CaptureSpec, "dtype")] = None,
+    recipe_only: Annotated[
+        bool, typer.Option("--recipe-only", help="keep the recipe and the digest, not the cards")
+    ] = False,
     name: Annotated[str | None, spec_option(CaptureSpec, "name")] = None,
     sheet: Annotated[Path | None, typer.Option(help="save the contact sheet here, a PNG", show_default=False)] = None,
     label: Labels = None,
@@ -85,10 +88,11 @@ def capture(
         kind="capture",
         model=model,
         count=count,
-        r=r,
+        r=int(r) if r and r.isdigit() else r,
         source=source,
         seed=seed,
         dtype=dtype,
+        materialise=False if recipe_only else None,
         name=name,
         labels=as_labels(label),
         device=device,
@@ -101,9 +105,83 @@ def capture(
             say(f"saved {client.flashcards.sheet(job.result.flashcards, sheet)}")
 
 
-def evaluate(
+def analyze(
     ctx: typer.Context,
     model: ModelArgument,
+    max_r: Annotated[int | None, spec_option(AnalyzeSpec, "max_r")] = None,
+    count: Annotated[int | None, spec_option(AnalyzeSpec, "count")] = None,
+    source: Annotated[Source | None, spec_option(AnalyzeSpec, "source")] = None,
+    dataset: Annotated[str | None, spec_option(AnalyzeSpec, "dataset")] = None,
+    retrain: Annotated[str | None, spec_option(AnalyzeSpec, "retrain", metavar="R,R,...")] = None,
+    retrain_epochs: Annotated[int | None, spec_option(AnalyzeSpec, "retrain_epochs")] = None,
+    seed: Annotated[int | None, spec_option(AnalyzeSpec, "seed")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """See what each further pass does to cards, and how many of them to take."""
+    spec = given(
+        kind="analyze",
+        model=model,
+        max_r=max_r,
+        count=count,
+        source=source,
+        dataset=dataset,
+        retrain=retrain.split(",") if retrain else None,
+        retrain_epochs=retrain_epochs,
+        seed=seed,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    _do(ctx, spec, detach, as_json)
+
+
+def distill(
+    ctx: typer.Context,
+    flashcards: Annotated[str, typer.Argument(metavar="FLASHCARDS", help="id of flashcards", show_default=False)],
+    architecture: Annotated[str | None, spec_option(DistillSpec, "architecture", metavar="NAME|JSON")] = None,
+    epochs: Annotated[int | None, spec_option(DistillSpec, "epochs")] = None,
+    batch_size: Annotated[int | None, spec_option(DistillSpec, "batch_size")] = None,
+    learning_rate: Annotated[float | None, spec_option(DistillSpec, "learning_rate")] = None,
+    dataset: Annotated[str | None, spec_option(DistillSpec, "dataset")] = None,
+    seed: Annotated[int | None, spec_option(DistillSpec, "seed")] = None,
+    name: Annotated[str | None, spec_option(DistillSpec, "name")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Teach a new network, of any architecture, from flashcards alone."""
+    spec = given(
+        kind="distill",
+        flashcards=flashcards,
+        architecture=as_architecture(architecture),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        dataset=dataset,
+        seed=seed,
+        name=name,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    _do(ctx, spec, detach, as_json)
+
+
+def evaluate(
+    ctx: typer.Context,
+    subject: Annotated[
+        str, typer.Argument(metavar="MODEL|FLASHCARDS", help="id of a model or of flashcards", show_default=False)
+    ],
     dataset: DatasetArgument,
     split: Annotated[Literal["auto", "train", "test"] | None, spec_option(EvaluateSpec, "split")] = None,
     label: Labels = None,
@@ -113,10 +191,12 @@ def evaluate(
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how well a model reconstructs the images of a dataset."""
+    """Measure how well a model reconstructs the images of a dataset, or how close flashcards come to them."""
+    are_cards = subject.startswith("flashcards_")
     spec = given(
         kind="evaluate",
-        model=model,
+        model=None if are_cards else subject,
+        flashcards=subject if are_cards else None,
         dataset=dataset,
         split=split,
         labels=as_labels(label),
@@ -142,5 +222,5 @@ def _do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (train, capture, evaluate):
+    for command in (train, capture, analyze, distill, evaluate):
         app.command()(command)

@@ -8,7 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from flashcards.client import storage
 from flashcards.client.datasets import Datasets
-from flashcards.client.fields import CaptureFields, EvaluateFields, TrainFields
+from flashcards.client.fields import AnalyzeFields, CaptureFields, DistillFields, EvaluateFields, TrainFields
 from flashcards.client.flashcards import FlashcardSets
 from flashcards.client.http import Http
 from flashcards.client.jobs import PATH, Jobs
@@ -55,8 +55,16 @@ class Client:
         """Queue the capture of flashcards from a model, without any data."""
         return self.submit({"kind": "capture", **fields})
 
+    def analyze(self, **fields: Unpack[AnalyzeFields]) -> Job:
+        """Queue a look at what each further pass does to cards, and how many to take."""
+        return self.submit({"kind": "analyze", **fields})
+
+    def distill(self, **fields: Unpack[DistillFields]) -> Job:
+        """Queue the teaching of a new network, of any architecture, from flashcards alone."""
+        return self.submit({"kind": "distill", **fields})
+
     def evaluate(self, **fields: Unpack[EvaluateFields]) -> Job:
-        """Queue the measurement of a model on the images of a dataset."""
+        """Queue the measurement of a model, or of flashcards, on the images of a dataset."""
         return self.submit({"kind": "evaluate", **fields})
 
     @overload

@@ -14,10 +14,8 @@ class Fields(TypedDict, total=False):
     max_attempts: int
 
 
-class TrainFields(Fields, total=False):
-    dataset: Required[str]
+class LearningFields(Fields, total=False):
     architecture: str | Architecture | Mapping[str, Any]
-    range: tuple[float, float]
     name: str | None
     epochs: int
     batch_size: int
@@ -27,17 +25,40 @@ class TrainFields(Fields, total=False):
     seed: int
 
 
+class TrainFields(LearningFields, total=False):
+    dataset: Required[str]
+    range: tuple[float, float]
+
+
+class DistillFields(LearningFields, total=False):
+    flashcards: Required[str]
+    dataset: str | None
+
+
+class AnalyzeFields(Fields, total=False):
+    model: Required[str]
+    max_r: int
+    count: int
+    source: Source
+    seed: int
+    dataset: str | None
+    retrain: list[int]
+    retrain_epochs: int
+
+
 class CaptureFields(Fields, total=False):
     model: Required[str]
     count: int
-    r: int
+    r: int | Literal["auto"]
     source: Source
     seed: int
     dtype: CardDtype
+    materialise: bool
     name: str | None
 
 
 class EvaluateFields(Fields, total=False):
-    model: Required[str]
+    model: str | None
+    flashcards: str | None
     dataset: Required[str]
     split: Literal["auto", "train", "test"]
