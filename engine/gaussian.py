@@ -43,7 +43,7 @@ class Gaussian:
         z_ND = z_ND.astype(np.float64)
         mean_D = z_ND.mean(0)
         root_ND = (z_ND - mean_D) / np.sqrt(max(1, len(z_ND) - 1))
-        common = np.linalg.svd(self._by_root(root_ND), compute_uv=False).sum()
+        common = _nuclear_norm(self._by_root(root_ND))
         apart = ((mean_D - self.mean_D) ** 2).sum()
         return float(max(0.0, apart + (root_ND**2).sum() + self.total_variance - 2 * common))
 
@@ -52,6 +52,12 @@ class Gaussian:
         if self.triangle_DD is not None:
             return root_ND @ self.triangle_DD
         return np.concatenate([root_ND @ self.factor_KD.T, root_ND * self.deviation_D], axis=1)
+
+
+def _nuclear_norm(matrix: np.ndarray) -> float:
+    """The sum of the singular values, by way of the smaller Gram matrix: many times faster than to decompose it."""
+    gram = matrix @ matrix.T if matrix.shape[0] < matrix.shape[1] else matrix.T @ matrix
+    return float(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
 
 
 def of_capsule(capsule: Capsule) -> Gaussian:

@@ -38,4 +38,4 @@ def geometric(seed: int, first: int, count: int, image: ImageShape, range: tuple
         inside = np.where(kind < 0.4, disc, np.where(kind < 0.8, box, stripes)) & (number < shapes_N[:, None, None])
         cards_NHWC = np.where(inside[..., None], drawn[:, None, None, DRAWN:].astype(np.float32), cards_NHWC)
     low, high = range
-    return (low + (high - low) * cards_NHWC).astype(np.float32)
+    return np.ascontiguousarray(low + (high - low) * cards_NHWC, dtype=np.float32)

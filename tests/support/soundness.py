@@ -20,7 +20,8 @@ from ledger.tables import Artifact, Attempt, Blob, Event, Flashcards, Job, Model
 
 #: What a job that succeeded has made, by its kind: neither less nor more.
 PRODUCTS = {
-    "train": ["model.safetensors", "reconstructions.png"],
+    "train": ["capsule.safetensors", "model.safetensors", "reconstructions.png"],
+    "distill": ["capsule.safetensors", "model.safetensors", "reconstructions.png"],
     "capture": ["cards.npy", "sheet.png", "source.png"],
     "evaluate": ["metrics.json", "reconstructions.png"],
     "noop": [],
