@@ -20,7 +20,7 @@ from engine.cards import CARDS, CardFile
 from engine.device import backend
 from engine.errors import Diverged, Stopped
 from engine.files import write_whole
-from engine.models.blk import BlkAutoencoder, chunk_size
+from engine.models import Autoencoder, chunk_size
 from engine.probe import forward_unverified
 from engine.sources import SOURCES, Patterns, resolve
 from engine.sources.maze import MAZE_VERSION
@@ -134,7 +134,7 @@ def _save_pictures(work: Work, patterns: Patterns, chunk: int, count: int) -> No
 
 @torch.inference_mode()
 def iterate(
-    network: BlkAutoencoder,
+    network: Autoencoder,
     x_BCHW: torch.Tensor,
     r: int,
     after_pass: Callable[[int], None],

@@ -16,7 +16,7 @@ from engine.data import Images, hold_out, load_images, shuffled
 from engine.device import backend
 from engine.errors import Collapsed, DatasetUnfit, Diverged, Stopped
 from engine.measures import mean_mae
-from engine.models.blk import chunk_size
+from engine.models import chunk_size
 from engine.pictures import save_reconstructions
 from engine.resume import Standing, Training
 from engine.weights import WEIGHTS, save_weights
@@ -36,7 +36,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     batches = math.ceil(len(train_rows) / spec.batch_size)
     chunk = chunk_size(spec.architecture, images.shape)
 
-    training = Training.begin(spec, images.shape.channels, device)
+    training = Training.begin(spec, images.shape, device)
     if work.resume is not None:
         _take_up(training, work, report)
     now, network, optimizer = training.now, training.network, training.optimizer
@@ -45,6 +45,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     stopped_early = False
     while now.epoch <= spec.epochs and not stopped_early:
         order = train_rows[shuffled(len(train_rows), spec.seed, now.epoch)]
+        network.train()
         while now.batch < batches:
             rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
             x_BCHW = images.batch(rows, device)
@@ -58,6 +59,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             watch.after_step(len(rows))
 
         train_mae = watch.loss()
+        network.eval()  # with the running averages of a batch norm, as the model will be used
         validation_mae = mean_mae(network, images, validation_rows, chunk, device, watch.stop_if_asked)
         watch.refuse_infinite(validation_mae)
         report.metric(now.step, {"train_mae": train_mae, "validation_mae": validation_mae})
@@ -67,7 +69,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         training.next_epoch()
 
     seconds = watch.seconds()
-    network.load_state_dict(training.best)
+    network.eval().load_state_dict(training.best)
     products = [watch.save_best(), save_reconstructions(work.out, network, images, validation_rows, device)]
     median_CHW = images.median(train_rows).to(device)
     constant_mae = mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, validation_rows, chunk, device)
@@ -82,7 +84,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             train_mae=now.best_train_mae,
             validation_mae=now.best_validation_mae,
             constant_mae=constant_mae,
-            parameters=spec.architecture.parameters(images.shape.channels),
+            parameters=spec.architecture.parameters(images.shape),
             images=len(train_rows),
             backend=backend(work.device),
             threads=work.threads,
@@ -196,11 +198,8 @@ def _load(work: Work, report: Report) -> Images:
     images = load_images(work.dataset.path, "train", spec.range)
     if images is None:
         raise DatasetUnfit("the dataset has no training images: it needs an array named x_train or x")
-    if not spec.architecture.fits(images.shape):
-        raise DatasetUnfit(
-            f"{spec.architecture.name} halves an image {spec.architecture.blocks} times, so its sides must be "
-            f"multiples of {spec.architecture.stride}; these images are {images.shape}"
-        )
+    if (words := spec.architecture.misfit(images.shape)) is not None:
+        raise DatasetUnfit(words)
     if (words := images.stray()) is not None:
         report.note(words)
     return images

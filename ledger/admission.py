@@ -39,12 +39,8 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
     split = _split(_dataset(session, tenant, spec.dataset), "train")
-    if not spec.architecture.fits(split.shape):
-        raise Unfit(
-            "architecture",
-            f"{spec.architecture.name} halves an image {spec.architecture.blocks} times: both sides must divide by "
-            f"{spec.architecture.stride}, and the images of this dataset are {split.shape}",
-        )
+    if (words := spec.architecture.misfit(split.shape)) is not None:
+        raise Unfit("architecture", words)
     if split.count < 2:
         raise Unfit(
             "dataset",

@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
@@ -25,7 +25,7 @@ class Page(Record, Generic[Item]):
 class Model(Record):
     id: ModelId
     name: str
-    architecture: Architecture
+    architecture: ArchitectureField
     architecture_name: str
     input: Shape
     range: PixelRange

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from flashcards.contract.architecture import Architecture, ArchitectureField
+from flashcards.contract.architecture import ArchitectureField, BlkArchitecture
 from flashcards.contract.base import DatasetId, ModelId, Name, Record
 from flashcards.contract.image import PixelRange
 from flashcards.contract.recipe import CardDtype, Source
@@ -27,7 +27,7 @@ class Spec(Record):
 class TrainSpec(Spec):
     kind: Literal["train"]
     dataset: DatasetId
-    architecture: ArchitectureField = Architecture(blocks=4, filters=64)
+    architecture: ArchitectureField = BlkArchitecture(blocks=4, filters=64)
     range: PixelRange = Field(
         default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it"
     )

@@ -22,7 +22,7 @@ PAPER = {
 def test_the_counts_of_the_paper(name, parameters, latent):
     built = architecture(name)
     assert built.name == name
-    assert built.parameters(CIFAR.channels) == parameters
+    assert built.parameters(CIFAR) == parameters
     assert built.latent_shape(CIFAR) == latent
 
 
