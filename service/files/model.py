@@ -75,7 +75,7 @@ def conversion(facts: ModelFacts, weights: Weights) -> Conversion | None:
 
 
 def read_architecture(text: str) -> Architecture:
-    """A name, or JSON that can also say activation and head."""
+    """A name, or JSON with the fields of its family."""
     if text.lstrip().startswith("{"):
         return architecture_spec.validate_json(text)
     return architecture_spec.validate_python(text)

@@ -96,7 +96,7 @@ def write_weights(
 ) -> Written:
     """`names` says which of their tensors is which of ours, in our order; `zeros` are counters that they do without."""
     theirs = {tensor.name: tensor for tensor in held.tensors}
-    # Counters first: their eight bytes must lie at a multiple of eight.
+    # Counters first: so their eight bytes lie at a multiple of eight, whatever follows.
     counters = {ours: theirs[name] for name, ours in names.items() if theirs[name].dtype == COUNTER}
     floats = {ours: theirs[name] for name, ours in names.items() if theirs[name].dtype != COUNTER}
     _write_header(out, [*zeros, *counters], {ours: tensor.shape for ours, tensor in floats.items()}, metadata)
