@@ -26,7 +26,8 @@ from safetensors.numpy import save
 from sqlalchemy import insert
 
 from benchmarks import load
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
+from flashcards.contract.image import ImageShape
 from ledger.db import Database
 from ledger.ids import new_id
 from ledger.migrate import migrate
@@ -66,16 +67,16 @@ def wait_until_up(port: int, path: str) -> None:
     raise TimeoutError(path)
 
 
-def weights(architecture: Architecture, channels: int) -> bytes:
+def weights(architecture: BlkArchitecture, image: ImageShape) -> bytes:
     chance = np.random.default_rng(0)
-    shapes = architecture.tensors(channels)
+    shapes = architecture.tensors(image)
     return save({name: (chance.normal(size=shape) * 0.05).astype(np.float32) for name, shape in shapes})
 
 
 def push_model(api: httpx.Client) -> str:
-    architecture = Architecture(blocks=2, filters=8)
-    params = {"name": "bench", "architecture": architecture.name, "input": "16x16x1"}
-    answer = api.post("/v1/models", params=params, content=weights(architecture, 1))
+    architecture, image = BlkArchitecture(blocks=2, filters=8), ImageShape(16, 16, 1)
+    params = {"name": "bench", "architecture": architecture.name, "input": str(image)}
+    answer = api.post("/v1/models", params=params, content=weights(architecture, image))
     return str(answer.raise_for_status().json()["id"])
 
 

@@ -14,7 +14,7 @@ from engine.device import backend
 from engine.errors import NoPass, Stopped
 from engine.files import digest_of
 from engine.making import SHEET, SOURCE, make_cards
-from engine.models.blk import chunk_size
+from engine.models import chunk_size
 from engine.probe import forward_unverified
 from engine.sources import Source
 from engine.standing import Steps

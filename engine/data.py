@@ -1,7 +1,7 @@
 """Images in memory, batches of them on a device, and an order of them that can be taken up anywhere.
 
-An npz holds x_train / y_train / x_test / y_test, or x / y, which means train. x is (N, H, W) or (N, H, W, C): uint8,
-scaled to the network's range, or floating and already in it.
+An npz holds x_train / y_train / x_test / y_test, or x / y, which means train. x is (N, H, W) or (N, H, W, C), or
+(N, D), vectors as images of one row: uint8, scaled to the network's range, or floating and already in it.
 """
 
 from dataclasses import dataclass
@@ -72,10 +72,12 @@ def load_images(path: Path, split: str, range: tuple[float, float]) -> Images | 
         if key is None:
             return None
         x = arrays[key]
+    if x.ndim == 2:
+        x = x[:, None]
     if x.ndim == 3:
         x = x[..., None]
     if x.ndim != 4:
-        raise DatasetUnfit(f"{key} has {x.ndim} axes; images are (N, H, W) or (N, H, W, C)")
+        raise DatasetUnfit(f"{key} has {x.ndim} axes; images are (N, H, W) or (N, H, W, C), vectors (N, D)")
     if x.dtype != np.uint8:
         if not np.issubdtype(x.dtype, np.floating):
             raise DatasetUnfit(f"{key} is of type {x.dtype}; images are uint8 or floating")

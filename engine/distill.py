@@ -29,8 +29,8 @@ def distill(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     spec: DistillSpec = work.spec
     parent, device = work.model, torch.device(work.device)
     cards = Images(np.load(work.cards.path, mmap_mode="r"), parent.range)
-    if not spec.architecture.fits(cards.shape):
-        raise DatasetUnfit(f"{spec.architecture.name} does not take cards of {cards.shape}")
+    if (words := spec.architecture.misfit(cards.shape)) is not None:
+        raise DatasetUnfit(words)
 
     def show(taught: Taught) -> list[Product]:
         return [save_reconstructions(work.out, taught.network, cards, taught.validation_rows, device, shows_data=False)]
@@ -46,8 +46,8 @@ def distill(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     meter = capsule.measure(taught.network, cards, rows, taught.chunk, device, taught.stop_if(stop))
     measured = meter.capsule(digest_of(work.out / WEIGHTS.name), measured_on="cards")
     result = DistillResult(
-        parameters=spec.architecture.parameters(cards.shape.channels),
-        parent_parameters=parent.architecture.parameters(parent.input.channels),
+        parameters=spec.architecture.parameters(cards.shape),
+        parent_parameters=parent.architecture.parameters(parent.input),
         cards=len(cards),
         compared=compared,
         capsule=measured.facts,

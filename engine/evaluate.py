@@ -11,7 +11,7 @@ from engine.data import Images, hold_out, load_images
 from engine.errors import DatasetUnfit, Diverged, Stopped
 from engine.files import write_whole
 from engine.measures import mae_B, mean_mae, psnr_B, ssim_B
-from engine.models.blk import chunk_size
+from engine.models import chunk_size
 from engine.pictures import save_reconstructions
 from engine.probe import forward_unverified
 from engine.weights import load_network

@@ -15,6 +15,7 @@ from engine.work import Product
 COLUMNS = 8
 SHEET_CARDS = 64
 SMALLEST, LARGEST = 64, 256  # pixels along a tile's shorter and longer side
+THINNEST = 8  # a vector is a strip, one value after the other
 GAP = 2
 GROUND = 128  # between tiles: many cards are white or black at their edges
 
@@ -79,6 +80,9 @@ def _tile(pixels_HWC: np.ndarray) -> Image.Image:
     height, width, channels = pixels_HWC.shape
     image = Image.fromarray(pixels_HWC if channels == 3 else pixels_HWC[..., 0])
     if max(height, width) > LARGEST:
-        return image.reduce(-(-max(height, width) // LARGEST))
-    times = -(-SMALLEST // min(height, width))
-    return image.resize((width * times, height * times), Image.Resampling.NEAREST)
+        image = image.reduce(-(-max(height, width) // LARGEST))
+        times = 1
+    else:
+        times = min(-(-SMALLEST // min(height, width)), LARGEST // max(height, width))
+    wide, tall = (max(side * times, THINNEST) for side in image.size)
+    return image.resize((wide, tall), Image.Resampling.NEAREST)

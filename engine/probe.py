@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import ForwardMismatch
-from engine.models.blk import BlkAutoencoder
+from engine.models import Autoencoder
 from engine.work import ModelInput
 
 ALLOWED = 1e-3  # of the range: far above the rounding of any build, far below the effect of any other layer
 
 
 @torch.inference_mode()
-def forward_unverified(network: BlkAutoencoder, model: ModelInput, device: torch.device) -> bool:
+def forward_unverified(network: Autoencoder, model: ModelInput, device: torch.device) -> bool:
     """Whether nothing speaks for the forward pass. Raises where a probe speaks against it."""
     if model.probe is None:
         return not model.made_here

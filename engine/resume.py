@@ -15,7 +15,8 @@ import torch
 from safetensors import safe_open
 
 from engine.files import safetensors_bytes, write_whole
-from engine.models.blk import BlkAutoencoder
+from engine.models import Autoencoder, build
+from flashcards.contract.image import ImageShape
 from flashcards.contract.specs import LearningSpec
 
 KEPT = 2  # the newest may still be on its way to the store when the worker dies
@@ -37,7 +38,7 @@ class Standing:
 
 @dataclass
 class Training:
-    network: BlkAutoencoder
+    network: Autoencoder
     optimizer: torch.optim.Adam
     generator: torch.Generator  # every random number of the training comes from here, on the CPU
     loss_sum: torch.Tensor  # float64, over the images of this epoch; stays on the device
@@ -45,9 +46,9 @@ class Training:
     best: dict[str, torch.Tensor] = field(default_factory=dict)  # empty until an epoch is finished
 
     @classmethod
-    def begin(cls, spec: LearningSpec, channels: int, device: torch.device) -> "Training":
+    def begin(cls, spec: LearningSpec, image: ImageShape, device: torch.device) -> "Training":
         generator = torch.Generator().manual_seed(spec.seed)
-        network = BlkAutoencoder(spec.architecture, channels, generator).to(device)
+        network = build(spec.architecture, image, generator).to(device)
         # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.
         optimizer = torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
         return cls(network, optimizer, generator, torch.zeros((), dtype=torch.float64, device=device))

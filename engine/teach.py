@@ -18,7 +18,7 @@ from engine.data import Images, hold_out, shuffled
 from engine.device import backend
 from engine.errors import Collapsed, Diverged, Stopped
 from engine.measures import mean_mae
-from engine.models.blk import chunk_size
+from engine.models import chunk_size
 from engine.resume import Standing, Training
 from engine.weights import WEIGHTS, save_weights
 from engine.work import Product, Report, Work
@@ -77,7 +77,7 @@ def teach(
     batches = math.ceil(len(train_rows) / spec.batch_size)
     chunk = chunk_size(spec.architecture, images.shape)
 
-    training = Training.begin(spec, images.shape.channels, device)
+    training = Training.begin(spec, images.shape, device)
     if work.resume is not None:
         _take_up(training, work, report)
     now, network, optimizer = training.now, training.network, training.optimizer
@@ -86,6 +86,7 @@ def teach(
     stopped_early = False
     while now.epoch <= spec.epochs and not stopped_early:
         order = train_rows[shuffled(len(train_rows), spec.seed, now.epoch)]
+        network.train()
         while now.batch < batches:
             rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
             x_BCHW = images.batch(rows, device)
@@ -99,6 +100,7 @@ def teach(
             watch.after_step(len(rows))
 
         train_mae = watch.loss()
+        network.eval()  # with the running averages of a batch norm, as the model will be used
         validation_mae = mean_mae(network, images, validation_rows, chunk, device, watch.stop_if_asked)
         watch.refuse_infinite(validation_mae)
         report.metric(now.step, {"train_mae": train_mae, "validation_mae": validation_mae})
@@ -107,11 +109,11 @@ def teach(
         stopped_early = now.epoch - now.best_epoch >= spec.patience
         training.next_epoch()
 
-    network.load_state_dict(training.best)
+    network.eval().load_state_dict(training.best)
     median_CHW = images.median(train_rows).to(device)
     constant_mae = mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, validation_rows, chunk, device)
     taught = Taught(
-        network.requires_grad_(False).eval(),
+        network.requires_grad_(False),
         now,
         train_rows,
         validation_rows,

@@ -29,7 +29,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     meter = capsule.measure(taught.network, images, every, taught.chunk, device, taught.stop_if(stop))
     measured = meter.capsule(digest_of(work.out / WEIGHTS.name))
     result = TrainResult(
-        parameters=spec.architecture.parameters(images.shape.channels),
+        parameters=spec.architecture.parameters(images.shape),
         images=len(taught.train_rows),
         capsule=measured.facts,
         **taught.told(work),
@@ -42,11 +42,8 @@ def _load(work: Work, report: Report) -> Images:
     images = load_images(work.dataset.path, "train", spec.range)
     if images is None:
         raise DatasetUnfit("the dataset has no training images: it needs an array named x_train or x")
-    if not spec.architecture.fits(images.shape):
-        raise DatasetUnfit(
-            f"{spec.architecture.name} halves an image {spec.architecture.blocks} times, so its sides must be "
-            f"multiples of {spec.architecture.stride}; these images are {images.shape}"
-        )
+    if (words := spec.architecture.misfit(images.shape)) is not None:
+        raise DatasetUnfit(words)
     if (words := images.stray()) is not None:
         report.note(words)
     return images

@@ -3,14 +3,15 @@
 import torch
 
 from engine.device import prepare
-from engine.models.blk import BlkAutoencoder
-from flashcards.contract.architecture import Architecture
+from engine.models import build
+from flashcards.contract.architecture import BlkArchitecture
+from flashcards.contract.image import ImageShape
 
 
 def warm_up() -> None:
     """One step of a network too small to matter."""
     prepare("cpu", 1)
-    network = BlkAutoencoder(Architecture(blocks=1, filters=2), 1, torch.Generator().manual_seed(0))
+    network = build(BlkArchitecture(blocks=1, filters=2), ImageShape(8, 8, 1), torch.Generator().manual_seed(0))
     optimizer = torch.optim.Adam(network.parameters(), fused=True)
     network(torch.zeros(2, 1, 8, 8)).abs().mean().backward()
     optimizer.step()

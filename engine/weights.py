@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.files import safetensors_bytes, write_whole
-from engine.models.blk import BlkAutoencoder
+from engine.models import Autoencoder, build
 from engine.work import ModelInput, Product
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
@@ -29,9 +29,9 @@ def save_weights(
     write_whole(path, safetensors_bytes(weights, metadata))
 
 
-def load_network(model: ModelInput, device: torch.device) -> BlkAutoencoder:
+def load_network(model: ModelInput, device: torch.device) -> Autoencoder:
     """Frozen: it is looked into, not taught."""
-    network = BlkAutoencoder(model.architecture, model.input.channels)
+    network = build(model.architecture, model.input)
     network.load_state_dict(load_file(model.path))
     return network.to(device).requires_grad_(False).eval()
 

@@ -110,12 +110,8 @@ def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[s
 
 
 def _check_architecture(architecture: Architecture, image: ImageShape) -> None:
-    if not architecture.fits(image):
-        raise Unfit(
-            "architecture",
-            f"{architecture.name} halves an image {architecture.blocks} times: both sides must divide by "
-            f"{architecture.stride}, and these images are {image}",
-        )
+    if (words := architecture.misfit(image)) is not None:
+        raise Unfit("architecture", words)
 
 
 def _check_capsule(model: Model, source: str) -> None:

@@ -106,15 +106,15 @@ def _distilled(
 
 def _made(claim: Claim, files: dict[str, Product], facts: CapsuleFacts | None) -> dict[str, Any]:
     """What every model has that a job has made."""
-    weights, capsule = files["model.safetensors"].kept, files["capsule.safetensors"].kept
+    weights, capsule = files["model.safetensors"].kept, files.get("capsule.safetensors")
     return {
         "id": new_id("model"),
         "tenant": claim.tenant,
         "digest": weights.digest,
         "size": weights.size,
         "job_id": claim.job_id,
-        "capsule_digest": capsule.digest,
-        "capsule": facts and stored_capsule(facts, capsule),
+        "capsule_digest": capsule and capsule.kept.digest,
+        "capsule": facts and capsule and stored_capsule(facts, capsule.kept),
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from flashcards.contract import resources
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.keys import Key
 from ledger import tables
 from ledger.clock import as_datetime, maybe_datetime
@@ -29,7 +29,7 @@ def key(row: tables.ApiKey) -> Key:
 
 
 def model(row: tables.Model) -> resources.Model:
-    architecture = Architecture.model_validate(row.architecture)
+    architecture = architecture_spec.validate_python(row.architecture)
     return resources.Model(
         id=row.id,
         name=row.name,

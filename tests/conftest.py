@@ -1,3 +1,8 @@
+import os
+
+# numpy's threads spin while they wait: on a machine that other tests share they cost minutes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from contextlib import contextmanager
 
 import httpx

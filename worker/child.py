@@ -29,6 +29,8 @@ class Child:
         # Threads that spin while they wait for each other starve where cores are shared, and training crawls. A short
         # spin is as fast as the default on an idle machine and gives way on a busy one.
         environment["GOMP_SPINCOUNT"] = "10000"
+        # numpy's own pool would spin beside torch's; what is left to numpy are small matrices.
+        environment["OPENBLAS_NUM_THREADS"] = "1"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "worker.runner"],
             stdin=subprocess.PIPE,

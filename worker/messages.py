@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.resources import Failure, Progress
@@ -14,7 +14,7 @@ from flashcards.contract.specs import EngineSpec
 class StagedModel(Record):
     path: str
     digest: str
-    architecture: Architecture
+    architecture: ArchitectureField
     input: Shape
     range: PixelRange
     made_here: bool

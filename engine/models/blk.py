@@ -5,83 +5,54 @@ decoder: conv(F -> F), then B x [nearest 2x, conv(F -> F)], then conv(F -> c), l
 
 Every conv is 3x3 with bias and zero padding; an activation follows each one but the last. The six parameter counts of
 the paper's architecture table leave no room for batch norm.
-
-Memory format: a batch comes in as channels last, and every layer hands that format on, which makes a pass faster on a
-CPU. The weights stay as they are in a checkpoint: oneDNN packs them for itself, and plain
-strides keep the optimizer's state and the files simple.
 """
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from flashcards.contract.architecture import Architecture
+from engine.models.layers import ACTIVATIONS, Autoencoder, conv, ended
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
-
-# In place: a conv's backward pass does not look at its output, and tanh and relu look only at their own.
-ACTIVATIONS = {"tanh": torch.tanh_, "relu": torch.relu_}
-CHUNK = 64  # images a forward pass, where nothing else says how many
-WIDEST_MAP = 2**29  # bytes of the widest feature map of a chunk; only images beyond 128x128 come near it
-
-
-def _conv(in_channels: int, out_channels: int, generator: torch.Generator | None) -> nn.Conv2d:
-    conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
-    # PyTorch's own init, with a sigmoid head and an L1 loss, was seen to end in a black image.
-    nn.init.xavier_uniform_(conv.weight, generator=generator)
-    nn.init.zeros_(conv.bias)
-    return conv
 
 
 class Encoder(nn.Module):
-    def __init__(self, architecture: Architecture, channels: int, generator: torch.Generator | None) -> None:
+    def __init__(self, architecture: BlkArchitecture, channels: int, generator: torch.Generator | None) -> None:
         super().__init__()
         inner = architecture.filters
-        self.stem = _conv(channels, inner, generator)
-        self.blocks = nn.ModuleList(_conv(inner, inner, generator) for _ in range(architecture.blocks))
-        self.latent = _conv(inner, inner, generator)
+        self.stem = conv(channels, inner, generator)
+        self.blocks = nn.ModuleList(conv(inner, inner, generator) for _ in range(architecture.blocks))
+        self.latent = conv(inner, inner, generator)
         self.activation = ACTIVATIONS[architecture.activation]
 
     def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         h = self.activation(self.stem(x_BCHW))
-        for conv in self.blocks:
+        for block in self.blocks:
             # The activation is monotone, so it commutes with a maximum: after the pool it has a quarter of the work.
-            h = self.activation(F.max_pool2d(conv(h), 2))
+            h = self.activation(F.max_pool2d(block(h), 2))
         return self.activation(self.latent(h))
 
 
 class Decoder(nn.Module):
-    def __init__(self, architecture: Architecture, channels: int, generator: torch.Generator | None) -> None:
+    def __init__(self, architecture: BlkArchitecture, channels: int, generator: torch.Generator | None) -> None:
         super().__init__()
         inner = architecture.filters
-        self.stem = _conv(inner, inner, generator)
-        self.blocks = nn.ModuleList(_conv(inner, inner, generator) for _ in range(architecture.blocks))
-        self.head = _conv(inner, channels, generator)
+        self.stem = conv(inner, inner, generator)
+        self.blocks = nn.ModuleList(conv(inner, inner, generator) for _ in range(architecture.blocks))
+        self.head = conv(inner, channels, generator)
         self.activation = ACTIVATIONS[architecture.activation]
-        self.sigmoid = architecture.head == "sigmoid"
+        self.end = architecture.head
 
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         h = self.activation(self.stem(z))
-        for conv in self.blocks:
-            h = self.activation(conv(F.interpolate(h, scale_factor=2, mode="nearest")))
-        y_BCHW = self.head(h)
-        return torch.sigmoid(y_BCHW) if self.sigmoid else y_BCHW
+        for block in self.blocks:
+            h = self.activation(block(F.interpolate(h, scale_factor=2, mode="nearest")))
+        return ended(self.head(h), self.end)
 
 
-class BlkAutoencoder(nn.Module):
-    def __init__(self, architecture: Architecture, channels: int, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.encoder = Encoder(architecture, channels, generator)
-        self.decoder = Decoder(architecture, channels, generator)
-
-    def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
-        return self.decoder(self.encoder(x_BCHW))
-
-
-def chunk_size(architecture: Architecture, image: ImageShape) -> int:
-    """How many images go through at once: 64, or the power of two below it that keeps large images in memory."""
-    # While its maze is drawn an image takes about as much memory as 16 channels of it.
-    bytes_an_image = 4 * image.height * image.width * max(architecture.filters, image.channels, 16)
-    chunk = CHUNK
-    while chunk > 1 and chunk * bytes_an_image > WIDEST_MAP:
-        chunk //= 2
-    return chunk
+class BlkAutoencoder(Autoencoder):
+    def __init__(
+        self, architecture: BlkArchitecture, image: ImageShape, generator: torch.Generator | None = None
+    ) -> None:
+        encoder = Encoder(architecture, image.channels, generator)
+        super().__init__(encoder, Decoder(architecture, image.channels, generator))

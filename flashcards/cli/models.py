@@ -19,7 +19,7 @@ def push(
     file: ExistingFile,
     name: Annotated[str | None, typer.Option(show_default="the file's name")] = None,
     architecture: Annotated[
-        str | None, typer.Option(show_default="from the file's metadata", help="blk_4_fil_64, or JSON")
+        str | None, typer.Option(show_default="from the file's metadata", help="a name such as blk_4_fil_64, or JSON")
     ] = None,
     input: Annotated[str | None, typer.Option(help="height x width x channels", show_default="32x32x3")] = None,
     range: Annotated[str | None, typer.Option(help="the network's pixel values", show_default="0,1")] = None,

@@ -66,7 +66,7 @@ def as_labels(pairs: list[str] | None) -> dict[str, str]:
 
 
 def as_architecture(text: str | None) -> Any:
-    """A name, or JSON that can also say activation and head."""
+    """A name, or JSON with the fields of its family."""
     if text is None or not text.lstrip().startswith("{"):
         return text
     try:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 MAX_SIDE = 1024
+MAX_VECTOR = 4096  # values of an image of one row: a vector, or a line of a table
 MAX_CHANNELS = 16
 #: Of the files that a zip or folder of images may hold.
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
@@ -33,8 +34,10 @@ def parse_image_shape(value: Any) -> ImageShape:
     if not isinstance(value, list | tuple) or len(value) != 3:
         raise ValueError("a shape has three numbers: height, width, channels")
     height, width, channels = (int(part) for part in value)
-    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE and 1 <= channels <= MAX_CHANNELS):
-        raise ValueError(f"sides go from 1 to {MAX_SIDE}, channels from 1 to {MAX_CHANNELS}")
+    widest = MAX_VECTOR if height == 1 else MAX_SIDE
+    if not (1 <= height <= MAX_SIDE and 1 <= width <= widest and 1 <= channels <= MAX_CHANNELS):
+        vectors = f"a single row up to {MAX_VECTOR}"
+        raise ValueError(f"sides go from 1 to {MAX_SIDE}, {vectors}, channels from 1 to {MAX_CHANNELS}")
     return ImageShape(height, width, channels)
 
 

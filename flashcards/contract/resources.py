@@ -5,7 +5,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Record
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import PixelRange, Shape
@@ -42,7 +42,7 @@ class StoredCapsule(CapsuleFacts):
 class Model(Record):
     id: ModelId
     name: str
-    architecture: Architecture
+    architecture: ArchitectureField
     architecture_name: str
     input: Shape
     range: PixelRange

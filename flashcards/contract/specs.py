@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from flashcards.contract.architecture import Architecture, ArchitectureField
+from flashcards.contract.architecture import ArchitectureField, BlkArchitecture
 from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Name, Record
 from flashcards.contract.image import PixelRange
 from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
@@ -27,7 +27,7 @@ class Spec(Record):
 class LearningSpec(Spec):
     """What teaching a network takes, whatever it learns from."""
 
-    architecture: ArchitectureField = Architecture(blocks=4, filters=64)
+    architecture: ArchitectureField = BlkArchitecture(blocks=4, filters=64)
     name: Name | None = Field(default=None, description="name of the model it makes")
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)

@@ -9,7 +9,7 @@ from typing import BinaryIO, overload
 from pydantic import ValidationError
 
 from flashcards.contract.capsule import CapsuleFacts
-from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE
+from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE, MAX_VECTOR
 from service.files.capsule import describe_capsule
 from service.files.errors import BadFile
 from service.files.facts import (
@@ -69,7 +69,7 @@ async def _check_model(upload: BinaryIO, question: ModelQuestion, made: Path) ->
     facts = describe_model(question, weights)
     if order := conversion(facts, weights):
         told = {"format": "weights", **order.model_dump()}
-        with _fresh(made, 4 * facts.parameters + HEADERS) as making:
+        with _fresh(made, facts.architecture.size(facts.input) + HEADERS) as making:
             await ask_child(upload, told, work=_size(upload), making=making)
     return facts
 
@@ -77,7 +77,7 @@ async def _check_model(upload: BinaryIO, question: ModelQuestion, made: Path) ->
 async def _check_dataset(upload: BinaryIO, question: DatasetQuestion, made: Path) -> DatasetFacts:
     most = question.max_bytes
     work = _size(upload) + min(most, DEFLATE_RATIO * _size(upload))
-    limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS}
+    limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS, "max_vector": MAX_VECTOR}
     answer = await ask_child(upload, {"format": "dataset", **limits}, work=work)
     if answer.get("format") != "images":
         return _as_asked(DatasetFacts.model_validate(answer), question)

@@ -2,7 +2,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.resources import Split
@@ -12,13 +12,13 @@ class ModelQuestion(Record):
     """What the uploader said; what is None comes from the file's metadata, or a default."""
 
     kind: Literal["model"] = "model"
-    architecture: Architecture | None = None
+    architecture: ArchitectureField | None = None
     input: Shape | None = None
     range: PixelRange | None = None
 
 
 class ModelFacts(Record):
-    architecture: Architecture
+    architecture: ArchitectureField
     input: Shape
     range: PixelRange
     parameters: int

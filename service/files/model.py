@@ -5,7 +5,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from flashcards.contract.architecture import Architecture, ArchitectureField, TensorShape
+from flashcards.contract.architecture import Architecture, TensorShape, architecture_spec
 from flashcards.contract.base import Record
 from flashcards.contract.image import ImageShape, PixelRange, Shape
 from service.files.errors import BadFile
@@ -17,7 +17,6 @@ DEFAULT_INPUT = ImageShape(32, 32, 3)
 DEFAULT_RANGE = (0.0, 1.0)
 
 Value = TypeVar("Value")
-_architecture: TypeAdapter[Architecture] = TypeAdapter(ArchitectureField)
 _shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
 _range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
 
@@ -28,7 +27,8 @@ class Weights(Record):
     format: Literal["safetensors", "pt"]
     metadata: dict[str, str]
     tensors: dict[str, TensorShape]
-    dtypes: list[str]
+    dtypes: list[str] = Field(description="of the floats among them")
+    counters: list[str] = Field(default=[], description="those that are a single whole number")
 
 
 class Conversion(Record):
@@ -36,19 +36,20 @@ class Conversion(Record):
 
     names: dict[str, str] = Field(description="theirs -> ours, in our order")
     metadata: dict[str, str]
+    zeros: list[str] = Field(description="counters of ours that the file does without: they begin at 0")
 
 
 def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
     architecture = _which_architecture(question, weights.metadata)
     shape = question.input or _from_metadata(weights.metadata, "input", _shape.validate_python) or DEFAULT_INPUT
     limits = question.range or _from_metadata(weights.metadata, "range", read_range) or DEFAULT_RANGE
-    if not architecture.fits(shape):
-        stride = architecture.stride
-        raise BadFile(UNFIT, f"{architecture.name} needs sides that {stride} divides, and the input is {shape}")
-    ours, whose = dict(architecture.tensors(shape.channels)), f"{architecture.name} on {shape}"
-    names = match(ours, weights.tensors, ordered=weights.format == "pt", whose=whose)
+    if (words := architecture.misfit(shape)) is not None:
+        raise BadFile(UNFIT, words)
+    ours, whose = dict(architecture.tensors(shape)), f"{architecture.name} on {shape}"
+    ordered = weights.format == "pt"
+    names = match(ours, weights.tensors, ordered=ordered, whose=whose, counters=weights.counters)
     renamed = {theirs: name for theirs, name in names.items() if theirs != name}
-    parameters = architecture.parameters(shape.channels)
+    parameters = architecture.parameters(shape)
     return ModelFacts(
         architecture=architecture, input=shape, range=limits, parameters=parameters, mapping=renamed or None
     )
@@ -57,7 +58,9 @@ def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
 def conversion(facts: ModelFacts, weights: Weights) -> Conversion | None:
     """None for what is already as we keep it: safetensors, float32, our names."""
     others = [dtype for dtype in weights.dtypes if dtype != "float32"]
-    if weights.format == "safetensors" and not others and not facts.mapping:
+    ours = facts.architecture.tensors(facts.input)
+    zeros = [name for name, shape in ours if shape == () and not weights.counters]
+    if weights.format == "safetensors" and not others and not facts.mapping and not zeros:
         return None
     theirs = {name: other for other, name in (facts.mapping or {}).items()}
     low, high = facts.range
@@ -67,15 +70,15 @@ def conversion(facts: ModelFacts, weights: Weights) -> Conversion | None:
         "flashcards.range": f"{low!r},{high!r}",
         "flashcards.converted_from": ", ".join([weights.format, *others]),
     }
-    ours = facts.architecture.tensors(facts.input.channels)
-    return Conversion(names={theirs.get(name, name): name for name, _ in ours}, metadata=metadata)
+    names = {theirs.get(name, name): name for name, _ in ours if name not in zeros}
+    return Conversion(names=names, metadata=metadata, zeros=zeros)
 
 
 def read_architecture(text: str) -> Architecture:
-    """A name, or JSON that can also say activation and head."""
+    """A name, or JSON with the fields of its family."""
     if text.lstrip().startswith("{"):
-        return Architecture.model_validate_json(text)
-    return _architecture.validate_python(text)
+        return architecture_spec.validate_json(text)
+    return architecture_spec.validate_python(text)
 
 
 def read_range(text: str) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Whose tensor is whose, where a checkpoint calls them differently than we do."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from flashcards.contract.architecture import TensorShape
 from service.files.errors import BadFile
@@ -13,8 +13,24 @@ AMBIGUOUS = "the tensors can be matched in more than one way"
 Tensors = Mapping[str, TensorShape]
 
 
-def match(ours: Tensors, theirs: Tensors, *, ordered: bool, whose: str) -> dict[str, str]:
-    """Their name -> ours, in our order. `ordered`: theirs come in the order in which the network was written down."""
+def match(
+    ours: Tensors, theirs: Tensors, *, ordered: bool, whose: str, counters: Collection[str] = ()
+) -> dict[str, str]:
+    """Their name -> ours, in our order. `ordered`: theirs come in the order in which the network was written down.
+
+    `counters` are those of theirs that are whole numbers. A file may do without: older torch wrote none.
+    """
+    if not counters:
+        ours = {name: shape for name, shape in ours.items() if shape != ()}
+    names = _matched(ours, theirs, ordered, whose)
+    for name, our_name in names.items():
+        if (name in counters) != (ours[our_name] == ()):
+            wanted = "a whole number, int64" if ours[our_name] == () else "a float"
+            raise BadFile(UNFIT, f"{quoted(our_name)} of {whose} is {wanted}, and {quoted(name)} of the file is not")
+    return names
+
+
+def _matched(ours: Tensors, theirs: Tensors, ordered: bool, whose: str) -> dict[str, str]:
     if ours.keys() == theirs.keys():
         return _checked({name: name for name in ours}, ours, theirs, whose)
     if prefix := _common_prefix(ours, theirs):

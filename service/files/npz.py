@@ -36,6 +36,7 @@ class Limits(NamedTuple):
     max_bytes: int
     max_side: int
     max_channels: int
+    max_vector: int = 0  # the width of an image of one row, where it may be more than a side
 
 
 class SplitFacts(TypedDict):
@@ -133,18 +134,23 @@ def _check_shapes(layout: dict[str, tuple[str, str]], arrays: dict[str, Array], 
 
 
 def _check_images(array: Array, limits: Limits) -> None:
-    if len(array.shape) not in (3, 4) or array.shape[0] < 1:
-        wanted = "images are N x height x width, or N x height x width x channels, with N of at least 1"
-        raise BadFile(UNFIT, f"{array.name} is {sides(array.shape)}; {wanted}")
+    if len(array.shape) not in (2, 3, 4) or array.shape[0] < 1:
+        wanted = "images are N x height x width, or N x height x width x channels, vectors N x values"
+        raise BadFile(UNFIT, f"{array.name} is {sides(array.shape)}; {wanted}, with N of at least 1")
     height, width, channels = _image_shape(array)
-    if not (1 <= height <= limits.max_side and 1 <= width <= limits.max_side):
-        raise BadFile(UNFIT, f"{array.name} has images of {height}x{width}; sides go from 1 to {limits.max_side}")
+    widest = max(limits.max_side, limits.max_vector if height == 1 else 0)
+    if not (1 <= height <= limits.max_side and 1 <= width <= widest):
+        allowed = f"sides go from 1 to {limits.max_side}, of a vector to {max(limits.max_side, limits.max_vector)}"
+        raise BadFile(UNFIT, f"{array.name} has images of {height}x{width}; {allowed}")
     if not 1 <= channels <= limits.max_channels:
         hint = "; channels come last: x.transpose(0, 2, 3, 1)" if height <= limits.max_channels else ""
         raise BadFile(UNFIT, f"{array.name} has {channels} channels; they go from 1 to {limits.max_channels}{hint}")
 
 
 def _image_shape(array: Array) -> tuple[int, int, int]:
+    """A vector is an image of one row."""
+    if len(array.shape) == 2:
+        return 1, array.shape[1], 1
     height, width, channels = (*array.shape[1:], 1)[:3]
     return height, width, channels
 

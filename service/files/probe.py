@@ -13,7 +13,7 @@ def describe_probe(question: ProbeQuestion, held: Weights) -> ProbeFacts:
     if set(held.tensors) != {"x", "y"}:
         raise BadFile(UNFIT, f"a probe holds the tensors x and y, and this file {several(held.tensors) or 'none'}")
     if held.dtypes != ["float32"]:
-        raise BadFile(UNFIT, f"a probe is float32, and this one {' and '.join(held.dtypes)}")
+        raise BadFile(UNFIT, f"a probe is float32, and this one {' and '.join(held.dtypes) or 'int64'}")
     x, y = held.tensors["x"], held.tensors["y"]
     if x != y or x[1:] != question.input:
         wanted = f"N x {sides(question.input)}"

@@ -107,7 +107,7 @@ def _tensor(name: str, view: View, parts: Mapping[str, Entry]) -> Tensor:
     if not is_name(name):
         raise BadFile(DAMAGED, f"{quoted(name)} is not a name for a tensor")
     dtype = view.storage.dtype
-    check_dtype(name, dtype)
+    check_dtype(name, dtype, view.shape)
     entry = parts.get(f"data/{view.storage.key}")
     if entry is None or entry.size != view.storage.length * ITEM[dtype]:
         raise damaged(f"the storage of {quoted(name)} is missing, or not as long as the pickle says")

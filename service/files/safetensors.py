@@ -100,9 +100,8 @@ def _placed(name: str, entry: object) -> Placed:
         raise BadFile(DAMAGED, f"{quoted(name)} is not a name for a tensor")
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise BadFile(DAMAGED, f"{quoted(name)} needs dtype, shape and data_offsets, and nothing else")
-    dtype = entry["dtype"]
-    check_dtype(name, dtype)
-    shape, offsets = entry["shape"], entry["data_offsets"]
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    check_dtype(name, dtype, shape)
     if not _counts(shape) or len(shape) > MAX_DIMENSIONS or not _counts(offsets) or len(offsets) != 2:
         raise BadFile(DAMAGED, f"shape or data_offsets of {quoted(name)} are not plain counts")
     begin, end = offsets

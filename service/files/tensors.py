@@ -1,4 +1,7 @@
-"""Tensors inside an upload, and the safetensors file that is made of them: float32, under our names."""
+"""Tensors inside an upload, and the safetensors file that is made of them: float32, under our names.
+
+Beside floats there is one kind of whole number, the count of batches that a batch norm keeps: int64, without sides.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +22,9 @@ ALIGNMENT = 8
 #: What can become float32, and how numpy reads it; it has no name for bfloat16, the upper half of a float32.
 FLOATS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
 WORDS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
-ITEM = {dtype: np.dtype(form).itemsize for dtype, form in FLOATS.items()}
+COUNTER = "I64"
+FORMS = {**FLOATS, COUNTER: "<i8"}
+ITEM = {dtype: np.dtype(form).itemsize for dtype, form in FORMS.items()}
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,6 +45,7 @@ class Weights(TypedDict):
     metadata: dict[str, str]
     tensors: dict[str, list[int]]
     dtypes: list[str]
+    counters: list[str]
 
 
 class Written(TypedDict):
@@ -58,7 +64,8 @@ class Held(NamedTuple):
             "format": self.format,
             "metadata": self.metadata,
             "tensors": {tensor.name: list(tensor.shape) for tensor in self.tensors},
-            "dtypes": sorted({WORDS[tensor.dtype] for tensor in self.tensors}),
+            "dtypes": sorted({WORDS[tensor.dtype] for tensor in self.tensors if tensor.dtype != COUNTER}),
+            "counters": [tensor.name for tensor in self.tensors if tensor.dtype == COUNTER],
         }
 
 
@@ -66,7 +73,9 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and len(text) <= MAX_NAME and text.isprintable()
 
 
-def check_dtype(name: str, dtype: object) -> None:
+def check_dtype(name: str, dtype: object, shape: object) -> None:
+    if dtype == COUNTER and shape in ([], ()):
+        return
     if not isinstance(dtype, str) or dtype not in FLOATS:
         taken = f"{', '.join(WORDS.values())} are taken, and kept as float32"
         raise BadFile("the weights are not floats", f"{quoted(name)} is {quoted(str(dtype))}; {taken}")
@@ -78,22 +87,38 @@ def check_number(names: Sequence[str], some: str) -> None:
 
 
 def write_weights(
-    upload: Upload, out: Out, held: Held, names: Mapping[str, str], metadata: Mapping[str, str]
+    upload: Upload,
+    out: Out,
+    held: Held,
+    names: Mapping[str, str],
+    metadata: Mapping[str, str],
+    zeros: Sequence[str] = (),
 ) -> Written:
-    """`names` says which of their tensors is which of ours, in our order."""
+    """`names` says which of their tensors is which of ours, in our order; `zeros` are counters that they do without."""
     theirs = {tensor.name: tensor for tensor in held.tensors}
-    _write_header(out, {ours: theirs[name].shape for name, ours in names.items()}, metadata)
-    for name in names:
-        out.write(_as_float32(upload, theirs[name]).tobytes())
-    return {"tensors": len(names)}
+    # Counters first: so their eight bytes lie at a multiple of eight, whatever follows.
+    counters = {ours: theirs[name] for name, ours in names.items() if theirs[name].dtype == COUNTER}
+    floats = {ours: theirs[name] for name, ours in names.items() if theirs[name].dtype != COUNTER}
+    _write_header(out, [*zeros, *counters], {ours: tensor.shape for ours, tensor in floats.items()}, metadata)
+    out.write(bytes(len(zeros) * ITEM[COUNTER]))
+    for tensor in counters.values():
+        out.write(_values(upload, tensor).tobytes())
+    for tensor in floats.values():
+        out.write(_as_float32(upload, tensor).tobytes())
+    return {"tensors": len(names) + len(zeros)}
 
 
-def _write_header(out: Out, shapes: Mapping[str, Sequence[int]], metadata: Mapping[str, str]) -> None:
+def _write_header(
+    out: Out, counters: Sequence[str], floats: Mapping[str, Sequence[int]], metadata: Mapping[str, str]
+) -> None:
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     begin = 0
-    for name, shape in shapes.items():
-        end = begin + 4 * prod(shape)
-        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
+    for name, dtype, shape in (
+        *((name, COUNTER, ()) for name in counters),
+        *((name, "F32", shape) for name, shape in floats.items()),
+    ):
+        end = begin + ITEM[dtype] * prod(shape)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
         begin = end
     raw = json.dumps(header, separators=(",", ":")).encode()
     raw += b" " * (-len(raw) % ALIGNMENT)
@@ -117,4 +142,4 @@ def _values(upload: Upload, tensor: Tensor) -> Values:
         how = "save it with .contiguous()"
         raise BadFile("a tensor is spread too far", f"{quoted(tensor.name)} has its items far from each other: {how}")
     raw = upload.bytes_at(tensor.begin, tensor.span * item)
-    return np.ndarray(tensor.shape, FLOATS[tensor.dtype], raw, strides=[item * stride for stride in tensor.strides])
+    return np.ndarray(tensor.shape, FORMS[tensor.dtype], raw, strides=[item * stride for stride in tensor.strides])

@@ -12,6 +12,7 @@ from ledger.store import Store
 HEADER_AT_MOST = 4096
 GAP = 2
 SMALLEST = 64
+THINNEST = 8  # a vector is a strip
 
 
 def read_cards(store: Store, tenant: str, digest: str, size: int, offset: int, limit: int) -> np.ndarray:
@@ -40,7 +41,7 @@ def as_png(cards_NHWC: np.ndarray, low: float, high: float) -> bytes:
         pixels = np.clip((pixels - low) / (high - low) * 255 + 0.5, 0, 255).astype(np.uint8)
     pixels = pixels if pixels.shape[3] == 3 else np.repeat(pixels[..., :1], 3, axis=3)
     zoom = max(1, -(-SMALLEST // max(pixels.shape[1:3])))
-    pixels = pixels.repeat(zoom, axis=1).repeat(zoom, axis=2)
+    pixels = pixels.repeat(max(zoom, -(-THINNEST // pixels.shape[1])), axis=1).repeat(zoom, axis=2)
     count, height, width, _ = pixels.shape
     columns = math.ceil(math.sqrt(count))
     sheet = np.full((-(-count // columns) * (height + GAP) + GAP, columns * (width + GAP) + GAP, 3), 255, np.uint8)

@@ -42,7 +42,7 @@ async def create_model(
         Query(
             max_length=1000,
             description="a name such as blk_4_fil_64, or JSON; else taken from the file's metadata",
-            examples=["blk_4_fil_64"],
+            examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16"],
         ),
     ] = None,
     input: Annotated[

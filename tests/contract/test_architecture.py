@@ -1,11 +1,20 @@
+import json
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from flashcards.contract.architecture import ArchitectureField
+from flashcards.contract.architecture import (
+    ArchitectureField,
+    BlkArchitecture,
+    ConvArchitecture,
+    DenseArchitecture,
+    architecture_spec,
+)
 from flashcards.contract.image import ImageShape
 
-architecture = TypeAdapter(ArchitectureField).validate_python
+architecture = architecture_spec.validate_python
 CIFAR = ImageShape(32, 32, 3)
+DIGITS = ImageShape(8, 8, 1)
 
 #: The paper's architecture table.
 PAPER = {
@@ -22,17 +31,72 @@ PAPER = {
 def test_the_counts_of_the_paper(name, parameters, latent):
     built = architecture(name)
     assert built.name == name
-    assert built.parameters(CIFAR.channels) == parameters
+    assert built.parameters(CIFAR) == parameters
     assert built.latent_shape(CIFAR) == latent
 
 
 def test_a_name_and_its_fields_are_the_same():
     assert architecture("blk_2_fil_4") == architecture({"blocks": 2, "filters": 4})
+    assert architecture("conv_ae_8_16") == architecture({"family": "conv_ae", "widths": [8, 16]})
+    assert architecture("dense_ae_32_8") == architecture({"family": "dense_ae", "widths": [32], "latent": 8})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"blocks": 2, "filters": 4},
+        {"blocks": 2, "filters": 4, "activation": "relu", "head": "sigmoid"},
+        {"family": "blk", "blocks": 2, "filters": 4},
+    ],
+)
+def test_without_a_family_it_is_the_first_there_was(body):
+    built = architecture(body)
+    assert isinstance(built, BlkArchitecture)
+    assert built == architecture_spec.validate_json(json.dumps(body))
+    assert built.model_dump()["family"] == "blk"
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("conv_ae_32_64_128", {}),
+        ("conv_ae_32", {}),
+        ("conv_ae_8_16_latent_7", {"latent": 7}),
+        ("conv_ae_8_tanh", {"activation": "tanh"}),
+        ("conv_ae_8_plain", {"norm": "none"}),
+        ("conv_ae_8_pool", {"down": "pool"}),
+        ("conv_ae_8_sigmoid", {"head": "sigmoid"}),
+        (
+            "conv_ae_8_latent_12_tanh_plain_pool_sigmoid",
+            {"latent": 12, "activation": "tanh", "norm": "none", "down": "pool", "head": "sigmoid"},
+        ),
+        ("dense_ae_256_64_16", {"widths": (256, 64), "latent": 16}),
+        ("dense_ae_16", {"widths": (), "latent": 16}),
+        ("dense_ae_4_2_tanh_sigmoid", {"activation": "tanh", "head": "sigmoid"}),
+    ],
+)
+def test_a_name_says_it_all_and_comes_back(name, fields):
+    built = architecture(name)
+    assert built.name == name
+    assert {field: getattr(built, field) for field in fields} == fields
+    assert architecture_spec.validate_json(built.model_dump_json()) == built
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["resnet", "blk_0_fil_4", "blk_7_fil_4", "blk_2_fil_0", "blk_2_fil_9999", "BLK_2_FIL_4", "", "blk_2_fil_4 ", 5, {}],
+    [
+        *("resnet", "blk_0_fil_4", "blk_7_fil_4", "blk_2_fil_0", "blk_2_fil_9999", "BLK_2_FIL_4", "", "blk_2_fil_4 "),
+        *("conv_ae", "conv_ae_", "conv_ae_0", "conv_ae_513", "conv_ae_8_8_8_8_8_8_8", "conv_ae_8_pool_tanh", 5, {}),
+        *("dense_ae", "dense_ae_0", "dense_ae_4097", "dense_ae_8_latent_4", "dense_ae_8_8\n", "dense_ae_٤"),
+        {"family": "resnet", "blocks": 2, "filters": 4},
+        {"family": None, "blocks": 2, "filters": 4},
+        {"family": "conv_ae", "blocks": 2, "filters": 4},
+        {"family": "conv_ae", "widths": []},
+        {"family": "conv_ae", "widths": [8], "norm": "layer"},
+        {"family": "conv_ae", "widths": [8], "latent": 0},
+        {"family": "dense_ae", "widths": [8]},
+        {"widths": [8], "latent": 4},
+    ],
 )
 def test_what_is_not_an_architecture(bad):
     with pytest.raises(ValidationError):
@@ -42,5 +106,49 @@ def test_what_is_not_an_architecture(bad):
 @pytest.mark.parametrize(
     ("shape", "fits"), [((8, 8, 1), True), ((8, 12, 1), True), ((8, 10, 1), False), ((2, 4, 1), False)]
 )
-def test_sides_must_halve(shape, fits):
-    assert architecture("blk_2_fil_4").fits(ImageShape(*shape)) == fits
+@pytest.mark.parametrize("name", ["blk_2_fil_4", "conv_ae_4_8", "conv_ae_4_8_latent_3_pool"])
+def test_sides_must_halve(name, shape, fits):
+    assert architecture(name).fits(ImageShape(*shape)) == fits
+
+
+def test_a_misfit_is_told_in_words():
+    assert architecture("blk_2_fil_4").misfit(DIGITS) is None
+    assert architecture("blk_1_fil_4").misfit(ImageShape(7, 8, 1)) == (
+        "blk_1_fil_4 halves an image once: both sides must divide by 2, and those of 7x8x1 do not"
+    )
+    assert "for vectors there is dense_ae" in architecture("conv_ae_4").misfit(ImageShape(1, 64, 1))
+    assert "67,108,864 are the most" in architecture("dense_ae_4096_8").misfit(ImageShape(128, 128, 3))
+    assert "parameters" in architecture("conv_ae_512_latent_4096").misfit(ImageShape(64, 64, 1))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4096, 1), (7, 5, 3)])
+def test_linear_layers_take_any_shape(shape):
+    assert architecture("dense_ae_8_4").fits(ImageShape(*shape))
+
+
+def test_latents():
+    assert architecture("conv_ae_4_8").latent_shape(DIGITS) == (2, 2, 8)
+    assert architecture("conv_ae_4_8_latent_5").latent_shape(DIGITS) == (5,)
+    assert architecture("dense_ae_32_8").latent_shape(DIGITS) == (8,)
+
+
+def test_running_averages_are_in_the_file_and_no_parameters():
+    with_norm, without = architecture("conv_ae_4_8"), architecture("conv_ae_4_8_plain")
+    tensors = dict(with_norm.tensors(DIGITS))
+    assert tensors["encoder.stages.1.norm.running_var"] == (8,)
+    assert tensors["decoder.stages.0.norm.num_batches_tracked"] == ()
+    # Three norms, of 4, 8 and 4 channels: a weight and a bias for each, and two averages that are not learnt.
+    assert with_norm.parameters(DIGITS) == without.parameters(DIGITS) + 2 * 16
+    assert with_norm.size(DIGITS) == without.size(DIGITS) + 4 * 4 * 16 + 3 * 8
+
+
+def test_the_schema_tells_families_apart_and_takes_names():
+    schema = TypeAdapter(ArchitectureField).json_schema()
+    union, name = schema["anyOf"]
+    assert union["discriminator"]["propertyName"] == "family"
+    assert set(union["discriminator"]["mapping"]) == {"blk", "conv_ae", "dense_ae"}
+    assert len(union["oneOf"]) == 3
+    assert name["type"] == "string"
+    assert "family" not in schema["$defs"][BlkArchitecture.__name__]["required"]
+    for family in (ConvArchitecture, DenseArchitecture):
+        assert "family" in schema["$defs"][family.__name__]["required"]

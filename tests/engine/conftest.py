@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.models.blk import BlkAutoencoder
+from engine.models import build
 from engine.weights import save_weights
 from engine.work import DatasetInput, ModelInput, Work
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
 from flashcards.contract.specs import job_spec
@@ -100,9 +100,12 @@ def train_work(folder, few_digits):
 def new_model(tmp_path):
     """A network nobody trained, as a file. `spoil` may change its weights first."""
 
-    def make(blocks=1, filters=4, image=(8, 8, 1), range=(0.0, 1.0), spoil=lambda network: None) -> ModelInput:
-        architecture, image = Architecture(blocks=blocks, filters=filters), ImageShape(*image)
-        network = BlkAutoencoder(architecture, image.channels, torch.Generator().manual_seed(0))
+    def make(
+        blocks=1, filters=4, image=(8, 8, 1), range=(0.0, 1.0), spoil=lambda network: None, architecture=None
+    ) -> ModelInput:
+        architecture = architecture or BlkArchitecture(blocks=blocks, filters=filters)
+        image = ImageShape(*image)
+        network = build(architecture, image, torch.Generator().manual_seed(0))
         with torch.no_grad():
             spoil(network)
         path = tmp_path / f"model{len(list(tmp_path.glob('*.safetensors')))}.safetensors"

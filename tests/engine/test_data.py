@@ -46,7 +46,7 @@ def test_splits(as_dataset):
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        (np.zeros((2, 4)), "axes"),
+        (np.zeros(4), "axes"),
         (np.zeros((2, 4, 4), np.int64), "int64"),
         (np.full((2, 4, 4), np.nan), "not finite"),
         (np.full((2, 4, 4), 1e300), "not finite"),

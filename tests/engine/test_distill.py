@@ -5,7 +5,7 @@ from engine.errors import DatasetUnfit, Stopped
 from engine.run import run
 from engine.work import CardsInput, ModelInput, Work
 from flashcards.contract import capsule
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.specs import job_spec
 
@@ -30,7 +30,7 @@ def taught(tmp_path_factory, digits):
     model = ModelInput(
         path=out / "model.safetensors",
         digest="m",
-        architecture=Architecture(blocks=1, filters=8),
+        architecture=BlkArchitecture(blocks=1, filters=8),
         input=ImageShape(8, 8, 1),
         range=(0.0, 1.0),
         made_here=True,
@@ -80,9 +80,9 @@ def test_a_network_learns_from_cards_alone(distill_work, taught, report, never):
 
 
 def test_the_child_may_be_of_another_size(distill_work, report, never):
-    result = run(distill_work(architecture="blk_2_fil_4", epochs=1, learning_rate=0.001), report, never).result
-    assert result.parameters == Architecture(blocks=2, filters=4).parameters(1)
-    assert result.parent_parameters == Architecture(blocks=1, filters=8).parameters(1)
+    result = run(distill_work(architecture="blk_2_fil_4", epochs=6), report, never).result
+    assert result.parameters == BlkArchitecture(blocks=2, filters=4).parameters(ImageShape(8, 8, 1))
+    assert result.parent_parameters == BlkArchitecture(blocks=1, filters=8).parameters(ImageShape(8, 8, 1))
 
 
 def test_its_capsule_says_that_no_image_was_there(distill_work, report, never):
@@ -116,7 +116,7 @@ def test_broken_off_and_taken_up_it_ends_with_the_same_weights(distill_work, cap
 
 
 def test_an_architecture_that_does_not_fit_says_so(distill_work, report, never):
-    with pytest.raises(DatasetUnfit, match="blk_4_fil_2 does not take cards of 8x8x1"):
+    with pytest.raises(DatasetUnfit, match="blk_4_fil_2"):
         run(distill_work(architecture="blk_4_fil_2"), report, never)
 
 

@@ -25,6 +25,11 @@ def test_sheets_are_large_enough_to_see_and_small_enough_to_open(count, side, si
     assert opened(sheet(np.zeros((count, side, side, 1), np.uint8))).size == size
 
 
+@pytest.mark.parametrize(("length", "wide"), [(64, 256), (100, 200), (256, 256), (4096, 256)])
+def test_a_vector_is_a_strip(length, wide):
+    assert opened(sheet(np.zeros((3, 1, length, 1), np.uint8))).size == (3 * (wide + 2) + 2, 8 + 4)
+
+
 def test_every_pixel_is_enlarged_as_it_is():
     pixels = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), dtype=np.uint8)
     picture = np.asarray(opened(sheet(pixels)))

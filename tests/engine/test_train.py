@@ -58,7 +58,7 @@ def test_it_learns_digits(train_work, report, never, digits, as_dataset):
         "capsule.safetensors",
     ]
     assert (result.epochs, result.steps, result.images, result.stopped_early) == (8, 8 * 36, 360, False)
-    assert result.parameters == work.spec.architecture.parameters(1)
+    assert result.parameters == work.spec.architecture.parameters(ImageShape(8, 8, 1))
     with Image.open(work.out / "reconstructions.png") as picture:
         assert picture.size == (10 * 66 + 2, 2 * 66 + 2)
 
@@ -191,7 +191,7 @@ def test_a_stop_hands_over_the_best_weights_once_an_epoch_is_done(train_work, ne
     with pytest.raises(Stopped, match="epoch 2 of 4, after 6 steps") as stopped:
         run(late, new_report(), StopAt(7))
     assert [product.name for product in stopped.value.products] == ["model.safetensors"]
-    assert len(weights_of(late)) == len(late.spec.architecture.tensors(1))
+    assert len(weights_of(late)) == len(late.spec.architecture.tensors(ImageShape(8, 8, 1)))
 
 
 def test_another_build_is_said(train_work, new_report, never):
@@ -277,7 +277,7 @@ def test_two_images_are_enough(train_work, report, never, as_dataset):
 
 
 def test_images_that_the_network_cannot_halve(train_work, report, never):
-    with pytest.raises(DatasetUnfit, match="multiples of 16; these images are 8x8x1"):
+    with pytest.raises(DatasetUnfit, match="must divide by 16, and those of 8x8x1 do not"):
         run(train_work(architecture="blk_4_fil_4"), report, never)
 
 

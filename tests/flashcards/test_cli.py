@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 import torch
+from making import weights
 from PIL import Image
 from safetensors.torch import load_file
 from service_process import free_port
@@ -74,6 +75,16 @@ def test_a_state_dict_is_pushed_and_shown_with_its_mapping(run, trained, tmp_pat
     shown = run("models", "push", tmp_path / "net.pt", "--architecture", "blk_1_fil_8", "--input", "8x8x1").stdout
     lines = [line.split() for line in shown.splitlines()]
     assert ["module.encoder.stem.bias", "taken", "for", "encoder.stem.bias"] in lines
+
+
+@pytest.mark.parametrize(
+    "architecture", ["dense_ae_8_4_tanh", '{"family": "dense_ae", "widths": [8], "latent": 4, "activation": "tanh"}']
+)
+def test_an_architecture_is_a_name_or_json(run, tmp_path, architecture):
+    (tmp_path / "net.safetensors").write_bytes(weights("dense_ae_8_4_tanh", "1x20x1"))
+    options = ("--architecture", architecture, "--input", "1x20x1", "--json")
+    pushed = json.loads(run("models", "push", tmp_path / "net.safetensors", *options).stdout)
+    assert (pushed["architecture_name"], pushed["architecture"]["latent"]) == ("dense_ae_8_4_tanh", 4)
 
 
 def test_models_from_push_to_rm(run, client, trained, tmp_path):

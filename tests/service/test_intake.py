@@ -12,14 +12,15 @@ from making import finished, weights
 from PIL import Image
 from safetensors.numpy import load, save
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
+from flashcards.contract.image import ImageShape
 
 QUERY = {"name": "net", "architecture": "blk_2_fil_4", "input": "8x8x1"}
-TENSORS = load(weights("blk_2_fil_4", channels=1, seed=7))
+TENSORS = load(weights("blk_2_fil_4", seed=7))
 
 
 def ordered() -> dict[str, np.ndarray]:
-    return {name: TENSORS[name] for name, _ in Architecture(blocks=2, filters=4).tensors(1)}
+    return {name: TENSORS[name] for name, _ in BlkArchitecture(blocks=2, filters=4).tensors(ImageShape(8, 8, 1))}
 
 
 def pt(state: dict[str, np.ndarray], **more: object) -> bytes:

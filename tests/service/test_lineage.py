@@ -8,11 +8,12 @@ def answers(api, model_id: str, count: int = 3) -> tuple[np.ndarray, np.ndarray]
     """What the owner's own network says, computed by torch from the weights as uploaded."""
     import torch
 
-    from engine.models.blk import BlkAutoencoder
-    from flashcards.contract.architecture import Architecture
+    from engine.models import build
+    from flashcards.contract.architecture import architecture_spec
+    from flashcards.contract.image import parse_image_shape
 
     model = api.get(f"/v1/models/{model_id}").json()
-    network = BlkAutoencoder(Architecture.model_validate(model["architecture"]), 1)
+    network = build(architecture_spec.validate_python(model["architecture"]), parse_image_shape(model["input"]))
     weights = load(api.get(f"/v1/models/{model_id}/weights").content)
     network.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in weights.items()})
     x = np.random.default_rng(0).random((count, 16, 16, 1), dtype=np.float32)

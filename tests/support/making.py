@@ -5,7 +5,8 @@ import io
 import numpy as np
 from safetensors.numpy import save
 
-from flashcards.contract.architecture import Architecture, parse_architecture
+from flashcards.contract.architecture import architecture_spec
+from flashcards.contract.image import parse_image_shape
 
 
 def npz(**arrays) -> bytes:
@@ -14,18 +15,23 @@ def npz(**arrays) -> bytes:
     return buffer.getvalue()
 
 
-def weights(architecture: str = "blk_2_fil_4", channels: int = 1, seed: int = 0, metadata=None) -> bytes:
+def weights(architecture: str = "blk_2_fil_4", input: str = "16x16x1", seed: int = 0, metadata=None) -> bytes:
     """A network with small random weights: it reconstructs nothing, but it runs."""
     chance = np.random.default_rng(seed)
-    built = Architecture.model_validate(parse_architecture(architecture))
-    tensors = {name: (chance.normal(size=shape) * 0.2).astype(np.float32) for name, shape in built.tensors(channels)}
-    return save(tensors, metadata)
+    tensors = architecture_spec.validate_python(architecture).tensors(parse_image_shape(input))
+    return save({name: _drawn(chance, name, shape) for name, shape in tensors}, metadata)
+
+
+def _drawn(chance: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    if not shape:
+        return np.array(7)
+    drawn = (chance.normal(size=shape) * 0.2).astype(np.float32)
+    return abs(drawn) + 1 if name.endswith("running_var") else drawn
 
 
 def push_model(api, architecture: str = "blk_2_fil_4", input: str = "16x16x1", **query) -> dict:
-    channels = int(input.rsplit("x", 1)[1])
     params = {"name": "net", "architecture": architecture, "input": input, **query}
-    answer = api.post("/v1/models", params=params, content=weights(architecture, channels))
+    answer = api.post("/v1/models", params=params, content=weights(architecture, input))
     assert answer.status_code == 201, answer.text
     return answer.json()
 

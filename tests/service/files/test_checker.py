@@ -19,7 +19,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Split
 from service.files import process
@@ -27,7 +27,8 @@ from service.files.checker import check_file
 from service.files.errors import UNCHECKED, BadFile
 from service.files.facts import DatasetFacts, DatasetQuestion, ModelFacts, ModelQuestion
 
-SMALL = Architecture(blocks=2, filters=4)
+SMALL = BlkArchitecture(blocks=2, filters=4)
+SHAPES = SMALL.tensors(ImageShape(32, 32, 3))
 MODEL = ModelQuestion(architecture=SMALL)
 DATASET = DatasetQuestion(max_bytes=10_000_000)
 Facts = TypeVar("Facts")
@@ -36,7 +37,7 @@ Facts = TypeVar("Facts")
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
     path = tmp_path / "weights"
-    save_file({name: np.ones(shape, "f4") for name, shape in SMALL.tensors(3)}, path, metadata={"format": "np"})
+    save_file({name: np.ones(shape, "f4") for name, shape in SHAPES}, path, metadata={"format": "np"})
     return path
 
 
@@ -92,7 +93,7 @@ def test_a_dataset(loop: str, images: Path) -> None:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """The layers of SMALL under names of their own."""
-    state = {f"net.{place}": torch.full(shape, float(place)) for place, (_, shape) in enumerate(SMALL.tensors(3))}
+    state = {f"net.{place}": torch.full(shape, float(place)) for place, (_, shape) in enumerate(SHAPES)}
     torch.save({"epoch": 1, "state_dict": state}, tmp_path / "checkpoint")
     return tmp_path / "checkpoint"
 
@@ -100,7 +101,7 @@ def checkpoint(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_pt_becomes_safetensors_with_our_names(loop: str, checkpoint: Path) -> None:
     facts = on(loop, check(checkpoint, MODEL))
-    names = [name for name, _ in SMALL.tensors(3)]
+    names = [name for name, _ in SHAPES]
     assert facts.mapping == {f"net.{place}": name for place, name in enumerate(names)}
     made = load_file(checkpoint.with_suffix(".made"))
     assert made.keys() == set(names)
@@ -133,9 +134,9 @@ def test_a_plain_file_is_kept_as_it_is(weights: Path, images: Path) -> None:
 )
 def test_safetensors_are_converted_where_they_must_be(prefix: str, dtype: str, word: str, tmp_path: Path) -> None:
     path = tmp_path / "weights"
-    save_file({prefix + name: np.full(shape, 0.1, dtype) for name, shape in SMALL.tensors(3)}, path)
+    save_file({prefix + name: np.full(shape, 0.1, dtype) for name, shape in SHAPES}, path)
     facts = asyncio.run(check(path, MODEL))
-    assert facts.mapping == ({prefix + name: name for name, _ in SMALL.tensors(3)} if prefix else None)
+    assert facts.mapping == ({prefix + name: name for name, _ in SHAPES} if prefix else None)
     with safe_open(path.with_suffix(".made"), "np") as opened:
         assert opened.metadata()["flashcards.converted_from"] == f"safetensors{word}"
         assert (opened.get_tensor("decoder.head.bias") == np.array(0.1, dtype).astype("f4")).all()

@@ -1,12 +1,12 @@
 import pytest
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 from service.files.errors import BadFile
 from service.files.facts import ModelFacts, ModelQuestion
 from service.files.model import Weights, describe_model
 
-SMALL = Architecture(blocks=2, filters=4)
+SMALL = BlkArchitecture(blocks=2, filters=4)
 
 
 def describe(
@@ -15,7 +15,7 @@ def describe(
     channels: int = 3,
     **changes: tuple[int, ...] | None,
 ) -> ModelFacts:
-    tensors = dict(SMALL.tensors(channels))
+    tensors = dict(SMALL.tensors(ImageShape(32, 32, channels)))
     for name, shape in changes.items():
         tensors.pop(name.replace("__", "."), None)
         if shape is not None:
@@ -35,7 +35,7 @@ def test_the_upload_says_it_all() -> None:
     question = ModelQuestion(architecture=SMALL, input=ImageShape(8, 16, 1), range=(-1, 1))
     facts = describe(question, channels=1)
     assert facts == ModelFacts(
-        architecture=SMALL, input=ImageShape(8, 16, 1), range=(-1, 1), parameters=SMALL.parameters(1)
+        architecture=SMALL, input=ImageShape(8, 16, 1), range=(-1, 1), parameters=SMALL.parameters(ImageShape(8, 16, 1))
     )
 
 
@@ -98,7 +98,7 @@ def test_metadata_that_cannot_be_read_is_quoted(key: str, text: str) -> None:
 
 
 def test_the_input_fits_the_architecture() -> None:
-    assert "4 divides" in refusal(ModelQuestion(architecture=SMALL, input=ImageShape(30, 32, 3))).detail
+    assert "must divide by 4" in refusal(ModelQuestion(architecture=SMALL, input=ImageShape(30, 32, 3))).detail
 
 
 def test_missing_and_unexpected_tensors_are_listed() -> None:
@@ -108,7 +108,7 @@ def test_missing_and_unexpected_tensors_are_listed() -> None:
 
 
 def test_a_long_list_is_cut() -> None:
-    larger = ModelQuestion(architecture=Architecture(blocks=6, filters=4), input=ImageShape(64, 64, 3))
+    larger = ModelQuestion(architecture=BlkArchitecture(blocks=6, filters=4), input=ImageShape(64, 64, 3))
     assert "and 12 more" in refusal(larger).detail
 
 

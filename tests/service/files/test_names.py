@@ -2,11 +2,12 @@ import random
 
 import pytest
 
-from flashcards.contract.architecture import Architecture, TensorShape
+from flashcards.contract.architecture import BlkArchitecture, TensorShape
+from flashcards.contract.image import ImageShape
 from service.files.errors import BadFile
 from service.files.names import match
 
-OURS = dict(Architecture(blocks=2, filters=4).tensors(3))
+OURS = dict(BlkArchitecture(blocks=2, filters=4).tensors(ImageShape(32, 32, 3)))
 
 
 def named(names: list[str]) -> dict[str, TensorShape]:
@@ -86,7 +87,7 @@ def test_a_missing_tensor_or_another_shape_is_no_riddle(ordered: bool) -> None:
 
 
 def test_the_answer_stays_short_whatever_the_names() -> None:
-    largest = dict(Architecture(blocks=6, filters=512).tensors(16))
+    largest = dict(BlkArchitecture(blocks=6, filters=512).tensors(ImageShape(64, 64, 16)))
     theirs = {"x" * 190 + str(place): shape for place, shape in enumerate(largest.values())}
     with pytest.raises(BadFile) as caught:
         match(largest, theirs, ordered=False, whose="it")

@@ -266,7 +266,9 @@ def test_labels_of_other_types_are_refused(dtype: Any) -> None:
     assert refusal(archive).title == "an array has the wrong type"
 
 
-@pytest.mark.parametrize("shape", [(), (6,), (4, 4), (1, 2, 2, 2, 2), (0, 4, 4), (1, 0, 4), (1, 65, 4), (1, 4, 65, 1)])
+@pytest.mark.parametrize(
+    "shape", [(), (6,), (4, 0), (4, 65), (1, 2, 2, 2, 2), (0, 4, 4), (1, 0, 4), (1, 65, 4), (1, 4, 65, 1)]
+)
 def test_images_have_three_or_four_bounded_sides(shape: tuple[int, ...]) -> None:
     assert refusal(npz(x=np.zeros(shape, "u1"))).title == "the arrays are not a dataset"
 

@@ -68,7 +68,13 @@ def same(data: bytes, state: dict[str, torch.Tensor] = STATE) -> bool:
 
 def test_a_plain_state_dict() -> None:
     told = {"a.weight": [2, 3, 4], "a.bias": [2]}
-    assert read(saved(STATE)) == {"format": "pt", "metadata": {}, "tensors": told, "dtypes": ["float32"]}
+    assert read(saved(STATE)) == {
+        "format": "pt",
+        "metadata": {},
+        "tensors": told,
+        "dtypes": ["float32"],
+        "counters": [],
+    }
     assert same(saved(STATE))
 
 

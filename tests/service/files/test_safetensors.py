@@ -57,6 +57,7 @@ def test_a_valid_file_gives_its_shapes_and_our_metadata() -> None:
         "metadata": {"flashcards.architecture": "blk_1_fil_2"},
         "tensors": {"a": [2, 3], "b": [4], "c": []},
         "dtypes": ["float32"],
+        "counters": [],
     }
 
 

@@ -1,9 +1,11 @@
 import pytest
 import torch
 
-from engine.models.blk import BlkAutoencoder, chunk_size
-from flashcards.contract.architecture import Architecture
+from engine.models import Autoencoder, build, chunk_size
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
+
+COLOUR = ImageShape(32, 32, 3)
 
 
 @pytest.mark.parametrize(
@@ -18,22 +20,22 @@ from flashcards.contract.image import ImageShape
     ],
 )
 def test_the_six_rows_of_the_paper(blocks, filters, parameters, latent):
-    network = BlkAutoencoder(Architecture(blocks=blocks, filters=filters), channels=3)
+    network = build(BlkArchitecture(blocks=blocks, filters=filters), COLOUR)
     assert sum(parameter.numel() for parameter in network.parameters()) == parameters
     assert network.encoder(torch.zeros(1, 3, 32, 32)).numel() == latent
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_tensors_are_those_of_the_contract_in_order(channels):
-    architecture = Architecture(blocks=3, filters=5)
-    network = BlkAutoencoder(architecture, channels)
-    assert [(name, tuple(t.shape)) for name, t in network.state_dict().items()] == architecture.tensors(channels)
+    architecture, image = BlkArchitecture(blocks=3, filters=5), ImageShape(8, 8, channels)
+    network = build(architecture, image)
+    assert [(name, tuple(t.shape)) for name, t in network.state_dict().items()] == architecture.tensors(image)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("head", ["linear", "sigmoid"])
 def test_it_computes_the_paper_layer_by_layer(activation, head):
-    network = BlkAutoencoder(Architecture(blocks=2, filters=6, activation=activation, head=head), 3)
+    network = build(BlkArchitecture(blocks=2, filters=6, activation=activation, head=head), COLOUR)
     x = torch.rand(2, 3, 8, 8)
     act = getattr(torch, activation)
 
@@ -49,8 +51,8 @@ def test_it_computes_the_paper_layer_by_layer(activation, head):
 
 
 def test_init_is_xavier_with_zero_bias_and_follows_its_generator():
-    def made(seed: int) -> BlkAutoencoder:
-        return BlkAutoencoder(Architecture(blocks=1, filters=8), 3, torch.Generator().manual_seed(seed))
+    def made(seed: int) -> Autoencoder:
+        return build(BlkArchitecture(blocks=1, filters=8), COLOUR, torch.Generator().manual_seed(seed))
 
     stem = made(0).encoder.stem
     bound = (6 / (9 * 3 + 9 * 8)) ** 0.5
@@ -61,7 +63,7 @@ def test_init_is_xavier_with_zero_bias_and_follows_its_generator():
 
 
 def test_every_layer_hands_channels_last_on():
-    network = BlkAutoencoder(Architecture(blocks=2, filters=8), 3)
+    network = build(BlkArchitecture(blocks=2, filters=8), COLOUR)
     seen = []
     for conv in [*network.encoder.blocks, *network.decoder.blocks, network.decoder.head]:
         conv.register_forward_hook(lambda _, inputs, output: seen.append(output))
@@ -71,7 +73,7 @@ def test_every_layer_hands_channels_last_on():
 
 
 def test_chunks_shrink_only_for_large_images():
-    assert chunk_size(Architecture(blocks=4, filters=64), ImageShape(32, 32, 3)) == 64
-    assert chunk_size(Architecture(blocks=4, filters=512), ImageShape(64, 64, 3)) == 64
-    assert chunk_size(Architecture(blocks=4, filters=64), ImageShape(512, 512, 3)) == 8
-    assert chunk_size(Architecture(blocks=4, filters=512), ImageShape(1024, 1024, 3)) == 1
+    assert chunk_size(BlkArchitecture(blocks=4, filters=64), ImageShape(32, 32, 3)) == 64
+    assert chunk_size(BlkArchitecture(blocks=4, filters=512), ImageShape(64, 64, 3)) == 64
+    assert chunk_size(BlkArchitecture(blocks=4, filters=64), ImageShape(512, 512, 3)) == 8
+    assert chunk_size(BlkArchitecture(blocks=4, filters=512), ImageShape(1024, 1024, 3)) == 1
