@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from engine import capsule, plots, reference
 from engine.advice import Advice, advise
@@ -83,6 +84,12 @@ class Desk:
 
 
 def analyze(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
+    # numpy's own threads, on cores that others use as well, make its decompositions many times slower.
+    with threadpool_limits(work.threads, user_api="blas"):
+        return _analyze(work, report, stop)
+
+
+def _analyze(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     began = time.monotonic()
     spec: AnalyzeSpec = work.spec
     model, device = work.model, torch.device(work.device)

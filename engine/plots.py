@@ -20,8 +20,8 @@ from engine.files import write_whole
 from engine.work import Product
 
 # Okabe and Ito's palette, which people who see few colours can tell apart.
-BLUE, SKY, ORANGE, VERMILLION, GREEN, PURPLE = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
-INK, FAINT = "#222222", "#DDDDDD"
+BLUE, SKY, ORANGE, VERMILLION, GREEN = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#009E73"
+INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
 DOTS = 100  # an inch
 STYLE = {
     "font.family": "DejaVu Sans",  # comes with matplotlib
@@ -89,7 +89,7 @@ def save_strip(
             "cards after r passes; the recommended r is green",
             va="top",
             fontsize=9.5,
-            color="#666666",
+            color=GREY,
         )
         image = _png(mpl, figure)
     told = {"cards": list(range(len(rows))), "r": shown, "recommended_r": recommended_r, "step": step_CN}
@@ -149,7 +149,7 @@ def _mark(axes: Any, result: dict[str, Any]) -> None:
     last = len(result["gamma2"])
     for level, (r, called) in enumerate(sorted(names.items())):
         recommended = "recommended" in called
-        color = GREEN if recommended else PURPLE
+        color = GREEN if recommended else GREY
         axes.axvline(r, color=color, linewidth=1.6 if recommended else 1.1, alpha=0.8)
         axes.text(
             r,
@@ -192,7 +192,7 @@ def save_latents(out: Path, groups: dict[str, np.ndarray], threads: int, title: 
         axes.set_title(title, pad=12)
         axes.set_xticks([])
         axes.set_yticks([])
-        axes.set_xlabel("t-SNE of the latents: neighbours are alike, axes have no unit", fontsize=9.5, color="#666666")
+        axes.set_xlabel("t-SNE of the latents: neighbours are alike, axes have no unit", fontsize=9.5, color=GREY)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=2, fontsize=10, markerscale=1.5)
         image = _png(mpl, figure)
     told = {name: np.round(xy, 4).tolist() for name, xy in zip(groups, places, strict=True)}
