@@ -38,6 +38,7 @@ STRIP_CARDS = 6
 TSNE_POINTS = 400  # of each group
 CARD_BYTES = 2**29  # of all cards, which are in memory together
 LATENT_NUMBERS = 2**24  # of all cards: the distance of more takes minutes a pass
+FEWEST = 16  # of less nothing can be said
 BACKWARD = 3  # a batch that is learnt costs as much as three that are looked at
 
 
@@ -152,7 +153,8 @@ def _set_up(
 ) -> Desk:
     spec, model = work.spec, work.model
     chunk = chunk_size(model.architecture, model.input)
-    count = min(spec.count, max(chunk, min(CARD_BYTES // (4 * model.input.pixels), LATENT_NUMBERS // latent_size)))
+    affordable = min(CARD_BYTES // (4 * model.input.pixels), LATENT_NUMBERS // latent_size)
+    count = min(spec.count, max(FEWEST, affordable))
     if count < spec.count:
         report.note(f"looked at {count:,} cards in place of {spec.count:,}: more of this size take too much memory")
     a_pass = -(-count // chunk)
