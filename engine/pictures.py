@@ -59,6 +59,13 @@ def save_reconstructions(
 
 
 def _png(rows: list[np.ndarray]) -> bytes:
+    buffer = io.BytesIO()
+    grid(rows).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def grid(rows: list[np.ndarray]) -> Image.Image:
+    """Images in rows of equal length, enlarged, with a gap around each."""
     tiles = [[_tile(pixels_HWC) for pixels_HWC in row] for row in rows]
     width, height = tiles[0][0].size
     columns = len(tiles[0])
@@ -71,9 +78,7 @@ def _png(rows: list[np.ndarray]) -> bytes:
     for row, line in enumerate(tiles):
         for column, tile in enumerate(line):
             picture.paste(tile, (GAP + column * (width + GAP), GAP + row * (height + GAP)))
-    buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
-    return buffer.getvalue()
+    return picture
 
 
 def _tile(pixels_HWC: np.ndarray) -> Image.Image:

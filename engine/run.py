@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import torch
 
+from engine.analyze import analyze
 from engine.capture import capture
 from engine.device import prepare
 from engine.distill import distill
@@ -13,7 +14,7 @@ from engine.evaluate import evaluate
 from engine.train import train
 from engine.work import Outcome, Report, Work
 
-KINDS = {"train": train, "capture": capture, "distill": distill, "evaluate": evaluate}
+KINDS = {"train": train, "capture": capture, "analyze": analyze, "distill": distill, "evaluate": evaluate}
 
 
 def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:

@@ -3,7 +3,7 @@
 Splitting f into its halves gives the latents for nothing: z_k = E(F_k), F_{k+1} = D(z_k).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,8 +45,11 @@ def sweep(
     after_pass: Callable[[int, list[torch.Tensor]], None] = lambda number, x: None,
     between: Callable[[], None] = lambda: None,
 ) -> Sweep:
-    """`after_pass` sees F_0 .. F_R as they come; `between` runs after every chunk and may raise."""
-    parts = [source.start(first, chunk)[: count - first] for first in range(0, count, chunk)]
+    """`after_pass` sees F_0 .. F_R as they come; `between` runs after every chunk and may raise.
+
+    A pass that leaves the finite numbers is the last one: nothing comes back from there.
+    """
+    parts = _begin(source, count, chunk)
     seen = Sweep(flsd=None if against is None else [])
     after_pass(0, parts)
     for number in range(1, passes + 1):
@@ -60,8 +63,34 @@ def sweep(
         _note(seen, latents, against)
         seen.step_RN.append(np.concatenate(steps))
         after_pass(number, parts)
+        if not np.isfinite(seen.step_RN[-1]).all():
+            break
     _note(seen, [network.encoder(x_BCHW).flatten(1).cpu().numpy() for x_BCHW in parts], against)
     return seen
+
+
+@torch.inference_mode()
+def cards_at(
+    network: torch.nn.Module,
+    source: Source,
+    count: int,
+    passes: list[int],
+    chunk: int,
+    between: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, list[torch.Tensor]]]:
+    """The cards of a sweep once more, after each of these numbers of passes, in ascending order."""
+    parts, done = _begin(source, count, chunk), 0
+    for r in sorted(set(passes)):
+        while done < r:
+            for place, x_BCHW in enumerate(parts):
+                parts[place] = network(x_BCHW)
+                between()
+            done += 1
+        yield r, parts
+
+
+def _begin(source: Source, count: int, chunk: int) -> list[torch.Tensor]:
+    return [source.start(first, chunk)[: count - first] for first in range(0, count, chunk)]
 
 
 def _note(seen: Sweep, latents: list[np.ndarray], against: Gaussian | None) -> None:

@@ -1,12 +1,14 @@
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from engine import capsule
+from engine.data import Images
 from engine.models import build
-from engine.weights import save_weights
+from engine.weights import load_network, save_weights
 from engine.work import DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
@@ -101,9 +103,15 @@ def new_model(tmp_path):
     """A network nobody trained, as a file. `spoil` may change its weights first."""
 
     def make(
-        blocks=1, filters=4, image=(8, 8, 1), range=(0.0, 1.0), spoil=lambda network: None, architecture=None
+        blocks=1,
+        filters=4,
+        image=(8, 8, 1),
+        range=(0.0, 1.0),
+        spoil=lambda network: None,
+        activation="tanh",
+        architecture=None,
     ) -> ModelInput:
-        architecture = architecture or BlkArchitecture(blocks=blocks, filters=filters)
+        architecture = architecture or BlkArchitecture(blocks=blocks, filters=filters, activation=activation)
         image = ImageShape(*image)
         network = build(architecture, image, torch.Generator().manual_seed(0))
         with torch.no_grad():
@@ -116,10 +124,32 @@ def new_model(tmp_path):
 
 
 @pytest.fixture
+def with_capsule(new_model, digits, tmp_path):
+    """A model beside the capsule of sixty digits."""
+    model, cpu = new_model(), torch.device("cpu")
+    images = Images(digits["x_train"][:60, :, :, None], model.range)
+    measured = capsule.measure(load_network(model, cpu), images, np.arange(60), 64, cpu).capsule()
+    path = tmp_path / "model.capsule"
+    path.write_bytes(measured.to_bytes())
+    return replace(model, capsule=path, capsule_digest="c")
+
+
+@pytest.fixture
 def capture_work(folder, new_model):
     def make(model=None, **fields) -> Work:
         asked = {"kind": "capture", "model": f"model_{NOBODY}", "count": 70, "r": 3, "source": "maze"} | fields
         return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model())
+
+    return make
+
+
+@pytest.fixture
+def analyze_work(folder, new_model):
+    def make(model=None, dataset=None, **fields) -> Work:
+        asked = {"kind": "analyze", "model": f"model_{NOBODY}", "count": 16, "max_r": 4} | fields
+        if dataset is not None:
+            asked["dataset"] = f"dataset_{NOBODY}"
+        return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model(), dataset=dataset)
 
     return make
 

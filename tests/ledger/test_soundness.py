@@ -16,6 +16,7 @@ from ledger.migrate import migrate
 from ledger.store import Store, hash_file
 from ledger.tables import DEFAULT_TENANT, Artifact, Attempt, Blob, Dataset, Event, Job, Model, Worker
 
+MADE = ("capsule.safetensors", "model.safetensors", "reconstructions.png")
 TRAINED = {
     "epochs": 1,
     "best_epoch": 1,
@@ -61,7 +62,7 @@ def trained(db, store, tmp_path) -> str:
         lifecycle.lose(session, job_id, first.attempt, "bad luck")
     claim = lifecycle.claim(db, "cpu", "worker_a", 60, job_id)
     jobs.record(db, claim, 60, jobs.Reports(progress={"fraction": 1.0}))
-    products = [made(db, store, tmp_path, name) for name in ("model.safetensors", "reconstructions.png")]
+    products = [made(db, store, tmp_path, name) for name in MADE]
     with db.write() as session:
         assert outcomes.succeed(session, claim, TRAINED, products)
     return job_id

@@ -1,0 +1,30 @@
+"""A new network, taught by cards alone: L1 loss, Adam, a fixed number of epochs, every card in each."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from engine.data import Images, shuffled
+from engine.models.blk import BlkAutoencoder
+from engine.resume import Training
+from flashcards.contract.specs import LearningSpec
+
+
+def retrain(
+    spec: LearningSpec, cards: Images, device: torch.device, after_batch: Callable[[int], None]
+) -> BlkAutoencoder:
+    """`after_batch` is told the epoch, and may raise."""
+    training = Training.begin(spec, cards.shape.channels, device)
+    network, optimizer = training.network, training.optimizer
+    for epoch in range(1, spec.epochs + 1):
+        order = shuffled(len(cards), spec.seed, epoch)
+        for rows in np.split(order, range(spec.batch_size, len(order), spec.batch_size)):
+            x_BCHW = cards.batch(rows, device)
+            loss = F.l1_loss(network(x_BCHW), x_BCHW)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+            after_batch(epoch)
+    return network.requires_grad_(False).eval()
