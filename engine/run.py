@@ -9,6 +9,7 @@ from engine.capture import capture
 from engine.device import prepare
 from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
+from engine.evaluate_cards import evaluate_cards
 from engine.train import train
 from engine.work import Outcome, Report, Work
 
@@ -18,7 +19,7 @@ KINDS = {"train": train, "capture": capture, "evaluate": evaluate}
 def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     prepare(work.device, work.threads)
     try:
-        return KINDS[work.spec.kind](work, report, stop)
+        return _doer(work)(work, report, stop)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -33,6 +34,12 @@ def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             f"the images and the network do not fit into the memory of {work.device}; take a smaller batch_size or "
             "a smaller architecture"
         ) from error
+
+
+def _doer(work: Work) -> Callable[[Work, Report, Callable[[], bool]], Outcome]:
+    if work.spec.kind == "evaluate" and work.spec.flashcards is not None:
+        return evaluate_cards
+    return KINDS[work.spec.kind]
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
+from flashcards.contract.recipe import CardDtype
 from flashcards.contract.resources import Progress, Result
 from flashcards.contract.specs import EngineSpec
 
@@ -30,11 +31,19 @@ class DatasetInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CardsInput:
+    path: Path  # cards.npy, N x H x W x C
+    digest: str
+    dtype: CardDtype  # uint8 spans the range of the model that made them; float32 lies in it
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
     model: ModelInput | None = None
     dataset: DatasetInput | None = None
+    cards: CardsInput | None = None  # made from `model`
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
     device: str = "cpu"

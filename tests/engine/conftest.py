@@ -7,7 +7,7 @@ import torch
 
 from engine.models.blk import BlkAutoencoder
 from engine.weights import save_weights
-from engine.work import DatasetInput, ModelInput, Work
+from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
@@ -126,5 +126,24 @@ def evaluate_work(folder, new_model):
     def make(dataset, model=None, **fields) -> Work:
         asked = {"kind": "evaluate", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}"} | fields
         return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model(), dataset=dataset)
+
+    return make
+
+
+@pytest.fixture
+def evaluate_cards_work(folder, new_model, tmp_path):
+    """Cards are given as the array that a capture would have written."""
+
+    def make(cards, dataset, model=None, **fields) -> Work:
+        asked = {"kind": "evaluate", "flashcards": f"flashcards_{NOBODY}", "dataset": f"dataset_{NOBODY}"} | fields
+        path = tmp_path / f"cards{len(list(tmp_path.glob('*.npy')))}.npy"
+        np.save(path, cards)
+        return Work(
+            spec=job_spec.validate_python(asked),
+            out=folder(),
+            model=model or new_model(),
+            dataset=dataset,
+            cards=CardsInput(path=path, digest="c", dtype=str(cards.dtype)),
+        )
 
     return make
