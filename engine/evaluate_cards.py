@@ -78,9 +78,9 @@ def _load_cards(work: Work) -> Images:
         cards_NHWC = np.load(work.cards.path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise CardsUnfit(f"the file of the cards cannot be read: {error}") from error
-    if cards_NHWC.dtype != work.cards.dtype or cards_NHWC.ndim != 4:
+    if cards_NHWC.dtype not in (np.uint8, np.float32) or cards_NHWC.ndim != 4:
         held = f"{cards_NHWC.dtype} with {cards_NHWC.ndim} axes"
-        raise CardsUnfit(f"the file should hold cards of {work.cards.dtype}, N x H x W x C, and holds {held}")
+        raise CardsUnfit(f"cards are uint8 or float32, N x H x W x C, and the file holds {held}")
     cards = Images(cards_NHWC, work.model.range)
     if cards.shape != work.model.input:
         raise CardsUnfit(f"the network takes images of {work.model.input}; the cards are {cards.shape}")

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
-from flashcards.contract.recipe import CardDtype
 from flashcards.contract.resources import Progress, Result
 from flashcards.contract.specs import EngineSpec
 
@@ -32,9 +31,8 @@ class DatasetInput:
 
 @dataclass(frozen=True, kw_only=True)
 class CardsInput:
-    path: Path  # cards.npy, N x H x W x C
+    path: Path  # cards.npy, N x H x W x C: uint8, or float32 in the model's range
     digest: str
-    dtype: CardDtype  # uint8 spans the range of the model that made them; float32 lies in it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,10 @@ class Models(Resource[Model]):
         """Attach images `x` and your own network's answers `y` (safetensors): every use is checked against them."""
         return self._http.upload(Model, at(self.path, id, "probe"), Path(path), method="PUT")
 
+    def attach_capsule(self, id: str, path: str | PathLike[str]) -> Model:
+        """Attach what was measured where the data is: a file of `measure_capsule` or `flashcards capsule`."""
+        return self._http.upload(Model, at(self.path, id, "capsule"), Path(path), method="PUT")
+
     def lineage(self, id: str) -> Lineage:
         """Which job and data made it, and what was made of it."""
         return self._http.get(Lineage, at(self.path, id, "lineage"))

@@ -143,7 +143,7 @@ def evaluate_cards_work(folder, new_model, tmp_path):
             out=folder(),
             model=model or new_model(),
             dataset=dataset,
-            cards=CardsInput(path=path, digest="c", dtype=str(cards.dtype)),
+            cards=CardsInput(path=path, digest="c"),
         )
 
     return make

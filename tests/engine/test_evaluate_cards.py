@@ -107,6 +107,7 @@ def test_long_latents_make_a_smaller_sample(evaluate_cards_work, both, cards, re
         (np.zeros((3, 8, 8, 1), np.uint8), "there are 3 cards; at least 4"),
         (np.zeros((0, 8, 8, 1), np.uint8), "there are 0 cards"),
         (np.zeros((5, 8, 8), np.uint8), "uint8 with 3 axes"),
+        (np.zeros((5, 8, 8, 1)), "float64 with 4 axes"),
     ],
 )
 def test_cards_that_cannot_be_used(evaluate_cards_work, both, report, never, spoilt, words):
