@@ -101,7 +101,7 @@ def _verdict(copies: int, cards: int, images: int, interval: tuple[float, float]
     low, high = interval
     measured = (
         f"Measured: distances in pixels of {cards} cards to {images} training and {images} held-out images, ratio "
-        f"between {low:.3g} and {high:.3g}. It proves nothing about other attacks on the cards or on the network."
+        f"between {low:.3f} and {high:.3f}. It proves nothing about other attacks on the cards or on the network."
     )
     if copies:
         some = "1 card is" if copies == 1 else f"{copies} cards are"
