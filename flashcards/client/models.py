@@ -50,6 +50,10 @@ class Models(Resource[Model]):
         """Attach what was measured where the data is: a file of `measure_capsule` or `flashcards capsule`."""
         return self._http.upload(Model, at(self.path, id, "capsule"), Path(path), method="PUT")
 
+    def capsule(self, id: str, to: str | PathLike[str]) -> Path:
+        """The capsule, a safetensors file, to the file or into the folder `to`."""
+        return self._http.download(at(self.path, id, "capsule"), to, f"{id}-capsule.safetensors")
+
     def lineage(self, id: str) -> Lineage:
         """Which job and data made it, and what was made of it."""
         return self._http.get(Lineage, at(self.path, id, "lineage"))

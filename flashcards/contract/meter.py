@@ -60,6 +60,14 @@ class Meter:
         vectors_KD = small_KK[:, real].T @ kept_KD / np.sqrt(values_K[real] * len(kept_KD))[:, None]
         return from_directions(facts, mean_D, variance_D, values_K[real], vectors_KD)
 
+    def _keep(self, shifted_ND: Array) -> None:
+        """Every n-th from first to last, n doubling as they grow many: the first alone may all be of one class."""
+        taken = shifted_ND[-self.count % self._stride :: self._stride]
+        self._kept = np.concatenate([self._kept, taken.astype(np.float32)])
+        while len(self._kept) > KEPT:
+            self._kept = self._kept[::2].copy()
+            self._stride *= 2
+
     def _begin(self, latent: Sequence[int], z_ND: Array, channels: int) -> None:
         size = z_ND.shape[1]
         self.latent = tuple(latent)
@@ -69,14 +77,6 @@ class Meter:
         self._products_DD = np.zeros((size, size)) if size <= DENSE_MOST else None
         self._kept = np.zeros((0, size), np.float32)
         self._channels = np.zeros((3, channels))
-
-    def _keep(self, shifted_ND: Array) -> None:
-        """Every n-th from first to last, n doubling as they grow many: the first alone may all be of one class."""
-        taken = shifted_ND[-self.count % self._stride :: self._stride]
-        self._kept = np.concatenate([self._kept, taken.astype(np.float32)])
-        while len(self._kept) > KEPT:
-            self._kept = self._kept[::2].copy()
-            self._stride *= 2
 
     def _facts(self, model_digest: str | None) -> CapsuleFacts:
         error_N = np.concatenate(self._errors)
