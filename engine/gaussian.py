@@ -40,7 +40,9 @@ class Gaussian:
 
     def frechet(self, z_ND: np.ndarray) -> float:
         """The Frechet distance, squared as FID has it, between these latents and this Gaussian."""
-        mean_D, root_ND = _centred(z_ND)
+        z_ND = z_ND.astype(np.float64)
+        mean_D = z_ND.mean(0)
+        root_ND = (z_ND - mean_D) / np.sqrt(max(1, len(z_ND) - 1))
         common = np.linalg.svd(self._by_root(root_ND), compute_uv=False).sum()
         apart = ((mean_D - self.mean_D) ** 2).sum()
         return float(max(0.0, apart + (root_ND**2).sum() + self.total_variance - 2 * common))
