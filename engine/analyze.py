@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
 
 from engine import capsule, plots, reference
 from engine.advice import Advice, advise
@@ -21,7 +20,7 @@ from engine.errors import Diverged, Stopped
 from engine.evaluate import METRICS
 from engine.files import write_whole
 from engine.measures import mean_mae
-from engine.models.blk import chunk_size
+from engine.models import chunk_size
 from engine.pictures import to_pixels
 from engine.probe import forward_unverified
 from engine.reference import Data, Reference
@@ -85,12 +84,6 @@ class Desk:
 
 
 def analyze(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
-    # numpy's own threads, on cores that others use as well, make its decompositions many times slower.
-    with threadpool_limits(work.threads, user_api="blas"):
-        return _analyze(work, report, stop)
-
-
-def _analyze(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     began = time.monotonic()
     spec: AnalyzeSpec = work.spec
     model, device = work.model, torch.device(work.device)

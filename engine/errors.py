@@ -2,6 +2,7 @@
 
 EngineError
 ├── DatasetUnfit    these images cannot be used for what was asked
+├── CardsUnfit      nor these cards
 ├── Collapsed       the network learnt no more than one constant image
 ├── ForwardMismatch the network we built is not the one its owner has
 ├── NoCapsule       what was asked needs a capsule
@@ -30,6 +31,11 @@ class EngineError(Exception):
 class DatasetUnfit(EngineError):
     type = "dataset-unfit"
     title = "The dataset cannot be used for this"
+
+
+class CardsUnfit(EngineError):
+    type = "flashcards-unfit"
+    title = "The flashcards cannot be used for this"
 
 
 class Collapsed(EngineError):

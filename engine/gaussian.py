@@ -80,3 +80,22 @@ def from_moments(mean_D: np.ndarray, covariance_DD: np.ndarray) -> Gaussian:
 def spread(z_ND: np.ndarray) -> float:
     """Root mean square distance of two of these latents."""
     return float(np.sqrt(2 * z_ND.astype(np.float64).var(0, ddof=1).sum())) if len(z_ND) > 1 else 0.0
+
+
+def between(z_ND: np.ndarray, other_MD: np.ndarray) -> float:
+    """The Frechet distance of two samples, each taken for a Gaussian."""
+    if min(len(z_ND), len(other_MD)) > z_ND.shape[1]:
+        other_MD = other_MD.astype(np.float64)
+        return from_moments(other_MD.mean(0), np.atleast_2d(np.cov(other_MD.T))).frechet(z_ND)
+    # Long latents have no covariance in memory: the centred samples themselves are its roots.
+    means, roots = zip(*(_centred(sample) for sample in (z_ND, other_MD)), strict=True)
+    common = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
+    apart = ((means[0] - means[1]) ** 2).sum()
+    return float(max(0.0, apart + (roots[0] ** 2).sum() + (roots[1] ** 2).sum() - 2 * common))
+
+
+def _centred(z_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, and A with covariance = A^T A."""
+    z_ND = z_ND.astype(np.float64)
+    mean_D = z_ND.mean(0)
+    return mean_D, (z_ND - mean_D) / np.sqrt(max(1, len(z_ND) - 1))

@@ -21,6 +21,7 @@ GROUND = 128  # between tiles: many cards are white or black at their edges
 
 RECONSTRUCTIONS = Product("reconstructions.png", "image/png", shows_data=True)
 RECONSTRUCTED = 10  # images in that picture
+NEIGHBOURS = Product("neighbours.png", "image/png", shows_data=True)
 
 
 def to_pixels(x_NHWC: np.ndarray, range: tuple[float, float]) -> np.ndarray:
@@ -56,6 +57,16 @@ def save_reconstructions(
     lines = [t.permute(0, 2, 3, 1).cpu().numpy() for t in (x_BCHW, network(x_BCHW))]
     write_whole(out / RECONSTRUCTIONS.name, _png([to_pixels(line, images.range) for line in lines]))
     return replace(RECONSTRUCTIONS, shows_data=shows_data)
+
+
+def save_neighbours(out: Path, lines: list[tuple[Images, np.ndarray]]) -> Product:
+    """Eight columns: a card, and below it the nearest image of each kind."""
+    shown = []
+    for images, rows in lines:
+        x_BHWC = images.batch(rows[:COLUMNS], torch.device("cpu")).permute(0, 2, 3, 1).numpy()
+        shown.append(to_pixels(x_BHWC, images.range))
+    write_whole(out / NEIGHBOURS.name, _png(shown))
+    return NEIGHBOURS
 
 
 def _png(rows: list[np.ndarray]) -> bytes:

@@ -7,17 +7,16 @@ import torch
 from torch.nn import functional as F
 
 from engine.data import Images, shuffled
-from engine.models.blk import BlkAutoencoder
+from engine.models import Autoencoder
 from engine.resume import Training
 from flashcards.contract.specs import LearningSpec
 
 
-def retrain(
-    spec: LearningSpec, cards: Images, device: torch.device, after_batch: Callable[[int], None]
-) -> BlkAutoencoder:
+def retrain(spec: LearningSpec, cards: Images, device: torch.device, after_batch: Callable[[int], None]) -> Autoencoder:
     """`after_batch` is told the epoch, and may raise."""
-    training = Training.begin(spec, cards.shape.channels, device)
+    training = Training.begin(spec, cards.shape, device)
     network, optimizer = training.network, training.optimizer
+    network.train()
     for epoch in range(1, spec.epochs + 1):
         order = shuffled(len(cards), spec.seed, epoch)
         for rows in np.split(order, range(spec.batch_size, len(order), spec.batch_size)):

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from engine.analyze import analyze
 from engine.capture import capture
@@ -11,6 +12,7 @@ from engine.device import prepare
 from engine.distill import distill
 from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
+from engine.evaluate_cards import evaluate_cards
 from engine.train import train
 from engine.work import Outcome, Report, Work
 
@@ -20,7 +22,9 @@ KINDS = {"train": train, "capture": capture, "analyze": analyze, "distill": dist
 def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     prepare(work.device, work.threads)
     try:
-        return KINDS[work.spec.kind](work, report, stop)
+        # numpy's own threads would spin beside torch's, and where cores are shared a small matrix then takes seconds.
+        with threadpool_limits(1, user_api="blas"):
+            return _doer(work)(work, report, stop)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -35,6 +39,12 @@ def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             f"the images and the network do not fit into the memory of {work.device}; take a smaller batch_size or "
             "a smaller architecture"
         ) from error
+
+
+def _doer(work: Work) -> Callable[[Work, Report, Callable[[], bool]], Outcome]:
+    if work.spec.kind == "evaluate" and work.spec.flashcards is not None:
+        return evaluate_cards
+    return KINDS[work.spec.kind]
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flashcards.client import Client
+    from flashcards.measure import measure_capsule
 
-__all__ = ["Client"]
+__all__ = ["Client", "measure_capsule"]
 __version__ = "0.1.0"
 
 
@@ -15,4 +16,8 @@ def __getattr__(name: str) -> Any:
         from flashcards.client import Client
 
         return Client
+    if name == "measure_capsule":
+        from flashcards.measure import measure_capsule
+
+        return measure_capsule
     raise AttributeError(f"module 'flashcards' has no attribute {name!r}")

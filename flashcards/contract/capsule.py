@@ -17,7 +17,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ Array = NDArray[np.floating]
 
 METADATA = "flashcards.capsule"
 MOST_BYTES = 200_000
-HEADER_ROOM = 4_000  # for the header, whose length depends on the digits in it
+HEADER_ROOM = 1_000  # for the names and places of the tensors, beside the facts
 SLACK = 1e-4  # of the largest variance: how far below zero rounding may push an eigenvalue
 QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
 
@@ -47,7 +47,9 @@ class CapsuleFacts(Record):
         default="images", description="cards: no image was there, and cards of a parent stood in"
     )
     count: int = Field(ge=2, description="images that were measured")
-    latent: tuple[int, ...] = Field(min_length=1, max_length=4, description="shape of the encoder's output")
+    latent: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        min_length=1, max_length=4, description="shape of the encoder's output"
+    )
     eps1: float = Field(ge=0, description="smallest error of any image")
     eps2: float = Field(ge=0, description="largest error of any image")
     mean_error: float = Field(ge=0)
@@ -106,7 +108,7 @@ class Capsule:
 def pack(facts: CapsuleFacts, mean_D: Array, covariance_DD: Array) -> Capsule:
     """As the whole triangle where that is small enough, else as its strongest directions."""
     size = len(mean_D)
-    if 4 * (size + size * (size + 1) // 2) <= MOST_BYTES - HEADER_ROOM:
+    if 4 * (size + size * (size + 1) // 2) <= _room(facts):
         return Capsule(facts, mean_D, triangle=covariance_DD[np.tril_indices(size)])
     values, vectors = np.linalg.eigh(covariance_DD)
     return from_directions(facts, mean_D, np.diag(covariance_DD), values[::-1], vectors[:, ::-1].T)
@@ -117,10 +119,15 @@ def from_directions(
 ) -> Capsule:
     """Strongest first; as many of the directions as there is room for."""
     size = len(mean_D)
-    rank = max(1, min(len(values_K), (MOST_BYTES - HEADER_ROOM) // (4 * size) - 2))
+    rank = max(1, min(len(values_K), _room(facts) // (4 * size) - 2))
     factor_KD = np.sqrt(np.maximum(values_K[:rank], 0))[:, None] * vectors_KD[:rank]
     diagonal_D = np.maximum(variance_D - (factor_KD**2).sum(0), 0)
     return Capsule(facts, mean_D, factor_KD=factor_KD, diagonal_D=diagonal_D)
+
+
+def _room(facts: CapsuleFacts) -> int:
+    """Bytes for tensors. The facts are JSON inside JSON: their quotes take two bytes."""
+    return MOST_BYTES - HEADER_ROOM - len(json.dumps(facts.model_dump_json()))
 
 
 def read(raw: bytes) -> Capsule:
@@ -158,17 +165,21 @@ def _parsed(raw: bytes) -> tuple[CapsuleFacts, Mapping[str, Array]]:
         end = 8 + int.from_bytes(raw[:8], "little")
         header = json.loads(raw[8:end])
         facts = CapsuleFacts.model_validate_json(header.pop("__metadata__")[METADATA])
-        tensors = {name: _tensor(raw, end, **entry) for name, entry in header.items()}
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
+        tensors = {name: _tensor(raw[end:], **entry) for name, entry in header.items()}
+        if sum(array.nbytes for array in tensors.values()) != len(raw) - end:
+            raise ValueError("its tensors do not fill the file")
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadCapsule(f"it is not a capsule that can be read: {str(error)[:200]}") from error
     return facts, tensors
 
 
-def _tensor(raw: bytes, start: int, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
+def _tensor(data: bytes, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
     if dtype != "F32":
         raise ValueError(f"{dtype} in place of F32")
     begin, end = data_offsets
-    return np.frombuffer(raw[start + begin : start + end], "<f4").reshape(shape)
+    if not 0 <= begin <= end <= len(data):
+        raise ValueError("it is cut off")
+    return np.frombuffer(data[begin:end], "<f4").reshape(shape)
 
 
 def _unpacked(triangle: Array, size: int) -> Array:

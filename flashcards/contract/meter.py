@@ -8,7 +8,7 @@ import numpy as np
 from flashcards.contract.capsule import QUANTILES, Array, Capsule, CapsuleFacts, from_directions, pack
 
 DENSE_MOST = 2048  # latents longer than this have no covariance matrix in memory, only directions
-KEPT = 1024  # of such latents, to find the directions in
+KEPT = 1024  # of such latents at most, to find the directions in
 
 
 class Meter:
@@ -16,12 +16,20 @@ class Meter:
         self.count = 0
         self.latent: tuple[int, ...] = ()
         self._errors: list[Array] = []
-        self._kept: list[Array] = []
+        self._kept: Array = np.zeros(0)
+        self._stride = 1
         self._channels: Array = np.zeros(0)
 
     def add(self, z: Array, error_N: Array, x: Array, channel_axis: int = -1) -> None:
         """Latents of any shape, the error of each image, and the images themselves."""
+        if not len(z):
+            return
         z_ND = np.asarray(z, np.float64).reshape(len(z), -1)
+        if not (np.isfinite(z_ND).all() and np.isfinite(error_N).all()):
+            raise ValueError(
+                f"among images {self.count} to {self.count + len(z) - 1} there is one whose latent or error is not a "
+                "finite number"
+            )
         if not self.count:
             self._begin(z.shape[1:], z_ND, x.shape[channel_axis])
         shifted_ND = z_ND - self._origin_D
@@ -30,8 +38,7 @@ class Meter:
             self._products_DD += shifted_ND.T @ shifted_ND
         else:
             self._squares_D += (shifted_ND**2).sum(0)
-            if self.count < KEPT:
-                self._kept.append(shifted_ND[: KEPT - self.count].astype(np.float32))
+            self._keep(shifted_ND)
         self._errors.append(np.asarray(error_N, np.float64))
         pixels_PC = np.moveaxis(np.asarray(x, np.float64), channel_axis, -1).reshape(-1, self._channels.shape[1])
         self._channels += [np.full(pixels_PC.shape[1], len(pixels_PC)), pixels_PC.sum(0), (pixels_PC**2).sum(0)]
@@ -46,13 +53,21 @@ class Meter:
             covariance_DD = self._products_DD / self.count - np.outer(drift_D, drift_D)
             return pack(facts, mean_D, covariance_DD * self.count / (self.count - 1))
         variance_D = np.maximum(self._squares_D / self.count - drift_D**2, 0) * self.count / (self.count - 1)
-        kept_KD = np.concatenate(self._kept).astype(np.float64) - drift_D
+        kept_KD = self._kept.astype(np.float64) - drift_D
         # Few rows, many columns: the eigenvectors of the small Gram matrix give those of the large covariance.
         values_K, small_KK = np.linalg.eigh(kept_KD @ kept_KD.T / len(kept_KD))
         values_K, small_KK = values_K[::-1], small_KK[:, ::-1]
         real = values_K > values_K[0] * 1e-9
         vectors_KD = small_KK[:, real].T @ kept_KD / np.sqrt(values_K[real] * len(kept_KD))[:, None]
         return from_directions(facts, mean_D, variance_D, values_K[real], vectors_KD)
+
+    def _keep(self, shifted_ND: Array) -> None:
+        """Every n-th from first to last, n doubling as they grow many: the first alone may all be of one class."""
+        taken = shifted_ND[-self.count % self._stride :: self._stride]
+        self._kept = np.concatenate([self._kept, taken.astype(np.float32)])
+        while len(self._kept) > KEPT:
+            self._kept = self._kept[::2].copy()
+            self._stride *= 2
 
     def _begin(self, latent: Sequence[int], z_ND: Array, channels: int) -> None:
         size = z_ND.shape[1]
@@ -61,6 +76,7 @@ class Meter:
         self._sum_D = np.zeros(size)
         self._squares_D = np.zeros(size)
         self._products_DD = np.zeros((size, size)) if size <= DENSE_MOST else None
+        self._kept = np.zeros((0, size), np.float32)
         self._channels = np.zeros((3, channels))
 
     def _facts(self, model_digest: str | None, measured_on: Literal["images", "cards"]) -> CapsuleFacts:

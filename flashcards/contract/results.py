@@ -157,13 +157,20 @@ class EvaluateResult(Record):
 class Privacy(Record):
     """Are cards closer to the images that were learnt from than to images that were not?"""
 
+    cards: int
+    images: int
+    "On each side: as many training images as held-out ones, since the larger set would be nearer by count alone."
     to_train: float
-    "Mean distance of a card to its nearest training image, root mean square over pixels."
+    "Mean distance of a card to its nearest training image, root mean square over pixels, the range being 1."
     to_held_out: float
     ratio: float
     "Near 1: a card is as far from what was learnt as from what was not. Far below 1: training images show."
+    interval: tuple[float, float]
+    "Where the ratio of other cards like these would lie, 95 times in 100."
     closest: float
     "Smallest distance of any card to any training image."
+    copies: int
+    "Cards that are almost equal to a training image, and to no held-out one."
     verdict: str
     "In plain words."
 

@@ -9,7 +9,7 @@ from engine import capsule
 from engine.data import Images
 from engine.models import build
 from engine.weights import load_network, save_weights
-from engine.work import DatasetInput, ModelInput, Work
+from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
@@ -159,5 +159,24 @@ def evaluate_work(folder, new_model):
     def make(dataset, model=None, **fields) -> Work:
         asked = {"kind": "evaluate", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}"} | fields
         return Work(spec=job_spec.validate_python(asked), out=folder(), model=model or new_model(), dataset=dataset)
+
+    return make
+
+
+@pytest.fixture
+def evaluate_cards_work(folder, new_model, tmp_path):
+    """Cards are given as the array that a capture would have written."""
+
+    def make(cards, dataset, model=None, **fields) -> Work:
+        asked = {"kind": "evaluate", "flashcards": f"flashcards_{NOBODY}", "dataset": f"dataset_{NOBODY}"} | fields
+        path = tmp_path / f"cards{len(list(tmp_path.glob('*.npy')))}.npy"
+        np.save(path, cards)
+        return Work(
+            spec=job_spec.validate_python(asked),
+            out=folder(),
+            model=model or new_model(),
+            dataset=dataset,
+            cards=CardsInput(path=path, digest="c"),
+        )
 
     return make

@@ -5,7 +5,7 @@ import torch
 from engine.data import Images
 from engine.measures import mean_mae
 from engine.retrain import retrain
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.specs import LearningSpec
 
 CPU = torch.device("cpu")
@@ -17,7 +17,7 @@ def cards(digits):
 
 
 def taught(cards, epochs, after_batch=lambda epoch: None):
-    spec = LearningSpec(architecture=Architecture(blocks=1, filters=4), epochs=epochs, seed=2)
+    spec = LearningSpec(architecture=BlkArchitecture(blocks=1, filters=4), epochs=epochs, seed=2)
     return retrain(spec, cards, CPU, after_batch)
 
 
