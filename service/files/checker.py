@@ -9,7 +9,6 @@ from typing import BinaryIO, overload
 from pydantic import ValidationError
 
 from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE
-from service.files.errors import BadFile
 from service.files.facts import DatasetFacts, DatasetQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import Weights, conversion, describe_model
 from service.files.probe import describe_probe
@@ -65,20 +64,18 @@ async def _check_dataset(upload: BinaryIO, question: DatasetQuestion, made: Path
     work = _size(upload) + min(most, DEFLATE_RATIO * _size(upload))
     limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS}
     answer = await ask_child(upload, {"format": "dataset", **limits}, work=work)
-    if answer.get("format") != "images":
-        return _as_asked(DatasetFacts.model_validate(answer), question)
-    order = {"max_bytes": most, "max_side": MAX_SIDE, "suffixes": IMAGE_SUFFIXES, "input": question.input}
+    if answer.get("format") == "npz" and _is_prepared(facts := DatasetFacts.model_validate(answer), question):
+        return facts
+    asked = {"suffixes": IMAGE_SUFFIXES, "input": question.input, "invert": question.invert}
     with _fresh(made, most + HEADERS) as making:
-        answer = await ask_child(upload, {"format": "images", **order}, work=work, making=making)
-    return DatasetFacts.model_validate(answer)
+        answer = await ask_child(upload, {"format": "dataset", **limits, **asked}, work=work, making=making)
+        return DatasetFacts.model_validate(answer)
 
 
-def _as_asked(facts: DatasetFacts, question: DatasetQuestion) -> DatasetFacts:
-    for split in facts.splits.values():
-        if question.input not in (None, split.shape):
-            how = "?input= resizes the images of a zip; an npz is kept as it is"
-            raise BadFile("the images have another shape", f"the npz holds {split.shape}, not {question.input}: {how}")
-    return facts
+def _is_prepared(facts: DatasetFacts, question: DatasetQuestion) -> bool:
+    """An npz to which there is nothing to do is kept to the byte."""
+    shapes = {split.shape for split in facts.splits.values()}
+    return not question.invert and (question.input is None or shapes == {question.input})
 
 
 @contextmanager
