@@ -18,8 +18,6 @@ from service.files.words import quoted, several
 
 SIZE = Size(32, 32, 3)
 PLANES = 3 * 32 * 32
-MAX_BESIDE = 1 << 20
-UNFIT = "the tar is not a dataset"
 BAD_LABEL = "a label is out of range"
 TAKEN = "the official cifar-10-binary.tar.gz and cifar-100-binary.tar.gz are taken"
 
@@ -33,6 +31,10 @@ class Kind(NamedTuple):
     @property
     def width(self) -> int:
         return len(self.classes) + PLANES
+
+    @property
+    def data(self) -> set[str]:
+        return {name for files in self.files.values() for name in files}
 
 
 KINDS = (
@@ -67,10 +69,10 @@ def read_bin(upload: Upload, kind: Kind) -> dict[str, Part]:
 
 def read_tar(open: Open, max_bytes: int) -> dict[str, Part]:
     archive = Rewound(open)
-    found = tar.members(archive, max_bytes)
-    kind = next((kind for kind in KINDS if set(found) & set(sum(kind.files.values(), ()))), None)
+    found = tar.members(archive, max_bytes, {name for kind in KINDS for name in kind.data})
+    kind = next((kind for kind in KINDS if kind.data & set(found)), None)
     if kind is None:
-        raise BadFile(UNFIT, f"it holds {several(found) or 'nothing'}; {TAKEN}")
+        raise BadFile(tar.UNFIT, f"it holds {several(found) or 'nothing'}; {TAKEN}")
     _check_members(found, kind)
     names = _label_names(archive, found.get(kind.label_names), kind)
     return {
@@ -88,14 +90,13 @@ def _opened(archive: Rewound, member: tar.Member) -> Opened:
 
 
 def _check_members(found: dict[str, tar.Member], kind: Kind) -> None:
-    data = set(sum(kind.files.values(), ()))
     for name, member in found.items():
-        if name in data and (member.size % kind.width or not member.size):
-            raise BadFile(UNFIT, f"{quoted(member.name)} is not made of records of {kind.width:,} bytes")
-        if name not in data and (member.size > MAX_BESIDE or name.endswith(".bin")):
-            raise BadFile(UNFIT, f"{quoted(member.name)} is no part of {kind.name}; {TAKEN}")
-    if not data & set(found) & set(kind.files["train"]):
-        raise BadFile(UNFIT, f"there is a test split and no train split; {TAKEN}")
+        if name in kind.data and (member.size % kind.width or not member.size):
+            raise BadFile(tar.UNFIT, f"{quoted(member.name)} is not made of records of {kind.width:,} bytes")
+        if name not in kind.data and name.endswith(".bin"):
+            raise BadFile(tar.UNFIT, f"{quoted(member.name)} is no part of {kind.name}; {TAKEN}")
+    if not set(found) & set(kind.files["train"]):
+        raise BadFile(tar.UNFIT, f"there is a test split and no train split; {TAKEN}")
 
 
 def _label_names(archive: Rewound, member: tar.Member | None, kind: Kind) -> list[str]:

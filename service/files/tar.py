@@ -1,6 +1,6 @@
 """A tar, listed as a stream and never extracted. Plain files and folders only, each small or as expected."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from service.files.errors import BadFile
@@ -14,7 +14,9 @@ FILES, FOLDER, NOTES = (b"0", b"\0"), b"5", (b"x", b"g")
 MAX_MEMBERS = 64
 MAX_NOTE = 1 << 16
 MAX_PADDING = 1 << 20
+MAX_BESIDE = 1 << 20
 DAMAGED = "the tar is damaged"
+UNFIT = "the tar is not a dataset"
 
 
 class Member(NamedTuple):
@@ -31,10 +33,12 @@ def is_tar(head: bytes) -> bool:
     return head[MAGIC_PLACE:].startswith(MAGIC)
 
 
-def members(tar: Rewound, max_bytes: int) -> dict[str, Member]:
-    """By name, whatever the folder."""
+def members(tar: Rewound, max_bytes: int, expected: Container[str]) -> dict[str, Member]:
+    """By name, whatever the folder. Only those that are expected may be large."""
     found: dict[str, Member] = {}
     for member in _walk(tar, max_bytes):
+        if member.size > MAX_BESIDE and member.name not in expected:
+            raise BadFile(UNFIT, f"{quoted(member.name)} takes {size(member.size)}, and is no part of a known dataset")
         if len(found) == MAX_MEMBERS:
             raise BadFile("too many files in the tar", f"there are more than {MAX_MEMBERS}")
         if member.name in found:
