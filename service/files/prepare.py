@@ -1,6 +1,7 @@
 """Images on their way into the npz: brought to a size and to channels, inverted; and a word on what was done."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import TypedDict
 
 import numpy as np
@@ -10,6 +11,8 @@ from service.files import picture
 from service.files.errors import BadFile
 from service.files.parts import Size, Values
 
+FILTER = Image.Resampling.BILINEAR
+CHUNK = 1 << 20
 LUMA = np.array([299, 587, 114], "f4") / 1000  # as Pillow weighs the colours of bytes
 UNFIT = "the images cannot be prepared"
 
@@ -45,12 +48,13 @@ class Preparation:
         return self.size
 
     def images(self, batch: Values) -> Iterator[Values]:
-        """One at a time where they are resized: they may become much larger than they were."""
+        """A few at a time where they are resized: they may become much larger than they were."""
         if self.size is None or batch.shape[1:] == self.size:
             yield self._inverted(batch)
             return
-        for image in batch:
-            yield self._inverted(_fitted(image, self.size)[None])
+        at_once = max(1, CHUNK // prod(self.size))
+        for begin in range(0, len(batch), at_once):
+            yield self._inverted(_fitted(batch[begin : begin + at_once], self.size))
 
     def _inverted(self, batch: Values) -> Values:
         if not self._invert:
@@ -70,23 +74,29 @@ class Preparation:
         }
 
 
-def _fitted(image: Values, wanted: Size) -> Values:
-    if image.dtype != np.uint8:
-        return _fitted_floats(image.astype("f4"), wanted)
-    plain = Image.fromarray(np.ascontiguousarray(image if image.shape[2] == 3 else image[..., 0]))
-    return picture.pixels(picture.fitted(plain, wanted))
+def _fitted(batch: Values, wanted: Size) -> Values:
+    fit = _fit if batch.dtype == np.uint8 else _fit_floats
+    made = np.empty((len(batch), *wanted), "u1" if batch.dtype == np.uint8 else "f4")
+    for image, row in zip(batch, made, strict=True):
+        row[...] = fit(image, wanted)  # grey is copied to all channels of the row
+    return made
 
 
-def _fitted_floats(image: Values, wanted: Size) -> Values:
-    planes = [image @ LUMA] if image.shape[2] == 3 and wanted.channels == 1 else list(image.transpose(2, 0, 1))
+def _fit(image: Values, wanted: Size) -> Values:
+    grey = image.shape[2] == 1
+    plain = Image.fromarray(np.ascontiguousarray(image[..., 0] if grey else image))
+    return picture.pixels(picture.fitted(plain, wanted._replace(channels=1) if grey else wanted))
+
+
+def _fit_floats(image: Values, wanted: Size) -> Values:
+    planes = image.astype("f4").transpose(2, 0, 1)
+    if len(planes) > wanted.channels:
+        planes = np.tensordot(LUMA, planes, 1)[None]
     sides = (wanted.width, wanted.height)
-    resized = [
-        np.asarray(Image.fromarray(np.ascontiguousarray(plane)).resize(sides, Image.Resampling.BILINEAR))
-        for plane in planes
-    ]
-    return np.stack(resized * (wanted.channels // len(resized)), axis=-1)
+    images = [Image.fromarray(np.ascontiguousarray(plane)) for plane in planes]
+    return np.stack([np.asarray(image.resize(sides, FILTER)) for image in images], axis=-1)
 
 
 for kind in ("u1", "f4"):  # once before the sandbox closes, as all that decodes
     for channels in (1, 3):
-        _fitted(np.zeros((2, 2, channels), kind), Size(3, 3, 4 - channels))
+        _fitted(np.zeros((1, 2, 2, channels), kind), Size(3, 3, 4 - channels))
