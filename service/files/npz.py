@@ -82,7 +82,8 @@ def _pairs(archive: zipfile.ZipFile, limits: Limits) -> dict[str, tuple[Array, A
 def _part(x: Array, y: Array | None) -> Part:
     if x.fortran:
         raise BadFile(UNFIT, f"{x.name} lies in Fortran order: to prepare it, save numpy.ascontiguousarray(x)")
-    return Part(x.shape[0], x.images(), y.chunks if y else None, size=Size(*_image_shape(x)))
+    itemsize = 1 if x.dtype == np.uint8 else 4  # floating images become float32
+    return Part(x.shape[0], x.images(), y.chunks if y else None, size=Size(*_image_shape(x)), itemsize=itemsize)
 
 
 @contextmanager

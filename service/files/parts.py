@@ -28,6 +28,7 @@ class Part:
     labels: Callable[[], Iterator[Values]] | None = None
     names: Sequence[str] = ()  # of label 0, 1, ..., where the file tells them
     size: Size | None = None  # None where only the images themselves tell
+    itemsize: int = 1  # of a value once it is written
 
 
 class Wanted(NamedTuple):

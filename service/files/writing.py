@@ -45,14 +45,14 @@ def _check_sizes(parts: list[Part], preparation: Preparation, wanted: Wanted) ->
             how = "?input=HxWxC makes the images smaller"
             raise BadFile(TOO_LARGE, f"its images are {made}; sides go up to {wanted.max_side:,}, and {how}")
         for each in (part.size, made):
-            _check_total([part.count for part in parts], each, wanted)
+            _check_total(sum(part.count for part in parts), each or made, part.itemsize, wanted.max_bytes)
 
 
-def _check_total(counts: list[int], each: Size | None, wanted: Wanted) -> None:
-    total = sum(counts) * prod(each or ())
-    if total > wanted.max_bytes:
-        allowed = f"{size(wanted.max_bytes)} are allowed"
-        raise BadFile(TOO_LARGE, f"{sum(counts):,} images of {each} take {size(total)}, and {allowed}")
+def _check_total(count: int, each: Size, itemsize: int, max_bytes: int) -> None:
+    total = count * prod(each) * itemsize
+    if total > max_bytes:
+        took = f"{count:,} images of {each} take {size(total)}"
+        raise BadFile(TOO_LARGE, f"{took}, and {size(max_bytes)} are allowed")
 
 
 def _write(archive: zipfile.ZipFile, members: tuple[str, str], part: Part, preparation: Preparation) -> SplitFacts:

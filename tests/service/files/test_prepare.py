@@ -83,6 +83,7 @@ def test_labels_and_splits_stay_what_they_are() -> None:
         (RNG.integers(0, 256, (2, 4, 4, 2), np.uint8), {"input": (8, 8, 3)}, "2 channels"),
         (np.asfortranarray(GREY), {"input": (8, 8, 3)}, "Fortran order"),
         (GREY, {"input": (64, 64, 3), "max_bytes": 40_000}, "49,152 bytes, and 40,000 bytes are allowed"),
+        (GREY.astype("f2"), {"input": (32, 32, 1), "max_bytes": 16_383}, "16,384 bytes, and 16,383 bytes are allowed"),
     ],
 )
 def test_what_cannot_be_prepared_is_told(x: np.ndarray, asked: dict[str, object], word: str) -> None:
