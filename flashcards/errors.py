@@ -5,6 +5,7 @@ FlashcardsError
 ├── UnexpectedAnswer     somebody answers, but not as this client knows it
 ├── TimedOut             the job has not ended in the time given
 ├── CannotStart          the service could not be started
+├── DownloadFailed       a published dataset did not come, or not as it must be
 └── ApiError             the service refuses and says why: `problem`, `status`
     ├── Unauthorized     401, no key or one that opens nothing
     ├── Forbidden        403
@@ -41,6 +42,10 @@ class TimedOut(FlashcardsError, TimeoutError):
 
 
 class CannotStart(FlashcardsError):
+    pass
+
+
+class DownloadFailed(FlashcardsError):
     pass
 
 

@@ -105,6 +105,7 @@ class Dataset(Table):
     size: Mapped[int]
     format: Mapped[str]
     splits: Mapped[dict[str, Any]]
+    preparation: Mapped[dict[str, Any] | None]
     uploaded_digest: Mapped[str | None]
     retain: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[float] = mapped_column(default=now())

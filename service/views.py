@@ -58,6 +58,7 @@ def dataset(row: tables.Dataset) -> resources.Dataset:
         size=row.size,
         format=row.format,
         splits=row.splits,
+        preparation=row.preparation,
         uploaded_digest=row.uploaded_digest,
         created_at=as_datetime(row.created_at),
         expires_at=maybe_datetime(row.expires_at),

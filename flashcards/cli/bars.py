@@ -19,7 +19,7 @@ def errors_console() -> Console:
 
 
 @contextmanager
-def upload_bar(name: str, quiet: bool) -> "Iterator[Sent | None]":
+def transfer_bar(name: str, quiet: bool) -> "Iterator[Sent | None]":
     if quiet:
         yield None
         return

@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from flashcards.cli.bars import upload_bar
+from flashcards.cli.bars import transfer_bar
 from flashcards.cli.options import AsJson, ExistingFile, Id, Ids, Limit, Target, as_architecture, connect
 from flashcards.cli.output import age, moment, print_deleted, print_item, print_list, print_path
 from flashcards.contract.resources import Lineage, Model
@@ -26,7 +26,7 @@ def push(
     as_json: AsJson = False,
 ) -> None:
     """Upload a safetensors file, or a .pt state dict."""
-    with connect(ctx) as client, upload_bar(file.name, quiet=as_json) as progress:
+    with connect(ctx) as client, transfer_bar(file.name, quiet=as_json) as progress:
         model = client.models.push(file, name, as_architecture(architecture), input, range, progress)
     print_item(model, _facts, as_json)
 

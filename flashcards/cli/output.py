@@ -75,6 +75,10 @@ def print_path(path: Path, as_json: bool) -> None:
     print_json({"path": path}) if as_json else typer.echo(path)
 
 
+def print_paths(paths: Sequence[Path], as_json: bool) -> None:
+    print_json({"paths": paths}) if as_json else typer.echo("\n".join(map(str, paths)))
+
+
 def print_deleted(ids: Sequence[str], as_json: bool) -> None:
     print_json({"deleted": ids}) if as_json else typer.echo(f"deleted {', '.join(ids)}")
 

@@ -23,14 +23,20 @@ class Datasets(Resource[Dataset]):
         name: str | None = None,
         progress: Progress | None = None,
         input: str | Sequence[int] | None = None,
+        invert: bool = False,
         **arrays: Any,
     ) -> Dataset:
         """Upload an npz, a zip or folder of images, or arrays by name: `x`, or `x_train` and `x_test`.
 
-        Labels `y...` may come along with arrays; the folders that images lie in are their labels. `input` is the
-        height, width and channels that images of a zip or folder are brought to.
+        Or one of the files that MNIST, CIFAR and SVHN are published as. Labels `y...` may come along with arrays; the
+        folders that images lie in are their labels. `input` is the height, width and channels that images are brought
+        to, and `invert` makes dark ink on white white on black.
         """
-        params = {"name": name, "input": input if input is None or isinstance(input, str) else str(ImageShape(*input))}
+        params = {
+            "name": name,
+            "input": input if input is None or isinstance(input, str) else str(ImageShape(*input)),
+            "invert": "true" if invert else None,
+        }
         if isinstance(source, str | PathLike):
             return self._push_path(Path(source), params, progress)
         if name is None:

@@ -80,8 +80,19 @@ class Split(Record):
     high: float
     classes: int | None = Field(default=None, description="how many different labels, where there are labels")
     labels: list[str] | None = Field(
-        default=None, description="the folder of label 0, 1, ..., where folders were labels"
+        default=None, description="what label 0, 1, ... is called, where folders were labels or the file says so"
     )
+
+
+class Preparation(Record):
+    """What was done to the images of an upload before they were kept."""
+
+    input: Shape | None = Field(default=None, description="the shape that was asked for")
+    resize: Literal["bilinear"] | None = Field(default=None, description="the filter, where a side changed")
+    channels: Literal["copied", "luma"] | None = Field(
+        default=None, description="grey copied to three channels, or colours weighed into one"
+    )
+    invert: bool = Field(default=False, description="255 - x")
 
 
 class Dataset(Record):
@@ -91,6 +102,7 @@ class Dataset(Record):
     size: int
     format: str
     splits: dict[str, Split]
+    preparation: Preparation | None = Field(default=None, description="null: nothing was done to the images")
     uploaded_digest: str | None = Field(
         default=None, description="SHA-256 of the file that was uploaded, where what is kept was made from it"
     )

@@ -30,16 +30,18 @@ async def create_dataset(
     name: Annotated[Name, Query(description="what people call it")],
     input: Annotated[
         str | None,
-        Query(max_length=20, description="height x width x channels (1 or 3) that the images of a zip are brought to"),
+        Query(max_length=20, description="height x width x channels (1 or 3) that the images are brought to"),
     ] = None,
+    invert: Annotated[bool, Query(description="keep 255 - x: dark ink on white becomes white on black")] = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Upload images. The body is an npz with `x`, or `x_train` and `x_test`; labels (`y...`) may come along.
 
-    Or it is a zip of PNG, JPEG or WEBP images, in folders that are labels or in none, in `train/` and `test/` or not.
-    It becomes an npz, and only that is kept.
+    Or it is a zip of PNG, JPEG or WEBP images, in folders that are labels or in none, in `train/` and `test/` or not;
+    or what MNIST, CIFAR and SVHN are published as: IDX (also gzipped, or the four files in a zip), binary CIFAR (also
+    its tar.gz), and .mat. It becomes an npz, and only that is kept.
     """
-    question = DatasetQuestion(max_bytes=house.settings.max_dataset_bytes, input=_grey_or_colour(input))
+    question = DatasetQuestion(max_bytes=house.settings.max_dataset_bytes, input=_grey_or_colour(input), invert=invert)
 
     def record(session: Session, upload: Upload, facts: DatasetFacts) -> Dataset:
         row = tables.Dataset(
@@ -51,6 +53,7 @@ async def create_dataset(
             format=facts.format,
             uploaded_digest=upload.uploaded_digest,
             splits={split: seen.model_dump(mode="json") for split, seen in facts.splits.items()},
+            preparation=facts.preparation.model_dump(mode="json") if facts.preparation else None,
             retain=principal.retain_data,
             expires_at=None if principal.retain_data else now() + house.settings.unread_data_hours * 3600,
         )
@@ -78,7 +81,7 @@ def get_dataset(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep) -> Da
 @router.head("/{dataset_id}/file", include_in_schema=False)
 @router.get("/{dataset_id}/file", response_class=Response, responses=file_answers())
 def get_dataset_file(dataset_id: DatasetId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
-    """The npz as it was uploaded, or as it was made from a zip of images."""
+    """The npz as it was uploaded, or as it was made from what was uploaded."""
     with house.db.read() as session:
         row = scope.find(session, tables.Dataset, tenant, dataset_id)
     return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.{row.format}", wish)

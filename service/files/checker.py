@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE, MAX_VECTOR
 from service.files.capsule import describe_capsule
-from service.files.errors import BadFile
 from service.files.facts import (
     CapsuleQuestion,
     DatasetFacts,
@@ -79,20 +78,18 @@ async def _check_dataset(upload: BinaryIO, question: DatasetQuestion, made: Path
     work = _size(upload) + min(most, DEFLATE_RATIO * _size(upload))
     limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS, "max_vector": MAX_VECTOR}
     answer = await ask_child(upload, {"format": "dataset", **limits}, work=work)
-    if answer.get("format") != "images":
-        return _as_asked(DatasetFacts.model_validate(answer), question)
-    order = {"max_bytes": most, "max_side": MAX_SIDE, "suffixes": IMAGE_SUFFIXES, "input": question.input}
+    if answer.get("format") == "npz" and _is_prepared(facts := DatasetFacts.model_validate(answer), question):
+        return facts
+    asked = {"suffixes": IMAGE_SUFFIXES, "input": question.input, "invert": question.invert}
     with _fresh(made, most + HEADERS) as making:
-        answer = await ask_child(upload, {"format": "images", **order}, work=work, making=making)
-    return DatasetFacts.model_validate(answer)
+        answer = await ask_child(upload, {"format": "dataset", **limits, **asked}, work=work, making=making)
+        return DatasetFacts.model_validate(answer)
 
 
-def _as_asked(facts: DatasetFacts, question: DatasetQuestion) -> DatasetFacts:
-    for split in facts.splits.values():
-        if question.input not in (None, split.shape):
-            how = "?input= resizes the images of a zip; an npz is kept as it is"
-            raise BadFile("the images have another shape", f"the npz holds {split.shape}, not {question.input}: {how}")
-    return facts
+def _is_prepared(facts: DatasetFacts, question: DatasetQuestion) -> bool:
+    """An npz to which there is nothing to do is kept to the byte."""
+    shapes = {split.shape for split in facts.splits.values()}
+    return not question.invert and (question.input is None or shapes == {question.input})
 
 
 @contextmanager

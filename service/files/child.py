@@ -79,7 +79,8 @@ def _maker(format: str, **told: Any) -> Maker:
         from service.files.weights import read_weights
 
         return lambda upload, out: write_weights(upload, out, read_weights(upload), **told)
-    from service.files.images import Wanted, write_dataset
+    from service.files.convert import write_dataset
+    from service.files.parts import Wanted
 
     return partial(write_dataset, wanted=Wanted(**told))
 

@@ -5,7 +5,7 @@ from pydantic import Field
 from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
-from flashcards.contract.resources import Split
+from flashcards.contract.resources import Preparation, Split
 
 
 class ModelQuestion(Record):
@@ -48,9 +48,11 @@ class CapsuleQuestion(Record):
 class DatasetQuestion(Record):
     kind: Literal["dataset"] = "dataset"
     max_bytes: int = Field(ge=0, description="allowed once it is inflated")
-    input: Shape | None = Field(default=None, description="what the images of a zip are brought to")
+    input: Shape | None = Field(default=None, description="what the images are brought to")
+    invert: bool = False
 
 
 class DatasetFacts(Record):
     format: Literal["npz"]
     splits: dict[str, Split]
+    preparation: Preparation | None = None

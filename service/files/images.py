@@ -1,20 +1,15 @@
-"""A zip of images becomes an npz: decoded one at a time, in the order of their names, straight into the file."""
+"""A zip of images: decoded one at a time, in the order of their names."""
 
-import zipfile
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.lib import format as npy
 
 from service.files import picture, zipped
 from service.files.dataset import MAX_ENTRIES
 from service.files.errors import BadFile
 from service.files.layout import Picture, lay_out
-from service.files.npz import PAIRS, SplitFacts, Splits
-from service.files.out import Out
-from service.files.picture import Pixels, Size
+from service.files.parts import Part, Pixels, Size, Wanted
+from service.files.prepare import Preparation
 from service.files.upload import Upload
 from service.files.words import quoted, size
 
@@ -24,24 +19,20 @@ PIXELS_A_BYTE = 1000
 TOO_LARGE = "the dataset is too large"
 
 
-class Wanted(NamedTuple):
-    max_bytes: int
-    max_side: int
-    suffixes: Sequence[str]
-    input: Sequence[int] | None
-
-
-def write_dataset(upload: Upload, out: Out, wanted: Wanted) -> Splits:
+def read_images(upload: Upload, wanted: Wanted, preparation: Preparation) -> dict[str, Part]:
     layout = lay_out(zipped.entries(upload, MAX_ENTRIES), wanted.suffixes)
     pictures = [each for part in layout.splits.values() for each in part]
     _check_sizes([each.entry for each in pictures], wanted.max_bytes)
-    gallery = Gallery(upload, wanted, len(pictures))
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        splits = {
-            split: _write_split(archive, PAIRS[split], part, layout.labels, gallery)
-            for split, part in layout.splits.items()
-        }
-    return {"format": "npz", "splits": splits}
+    gallery = Gallery(upload, wanted, preparation, len(pictures))
+    return {split: _part(part, layout.labels, gallery) for split, part in layout.splits.items()}
+
+
+def _part(pictures: list[Picture], labels: list[str], gallery: "Gallery") -> Part:
+    given = [each.label for each in pictures if each.label is not None]
+    rows = gallery.rows(pictures)
+    if not given:
+        return Part(len(pictures), rows)
+    return Part(len(pictures), rows, lambda: iter([np.array(given, "<i8")]), labels)
 
 
 def _check_sizes(entries: list[zipped.Entry], max_bytes: int) -> None:
@@ -56,20 +47,21 @@ def _check_sizes(entries: list[zipped.Entry], max_bytes: int) -> None:
 class Gallery:
     """The pixels of one image after the other, all of one shape."""
 
-    def __init__(self, upload: Upload, wanted: Wanted, count: int) -> None:
+    def __init__(self, upload: Upload, wanted: Wanted, preparation: Preparation, count: int) -> None:
         self._upload = upload
         self._wanted = wanted
+        self._preparation = preparation
         self._count = count
-        self._size = Size(*wanted.input) if wanted.input else None
         self._first: tuple[str, Size] | None = None
         self._pixels_left = picture.MAX_PIXELS + PIXELS_A_BYTE * upload.size
 
     def rows(self, part: list[Picture]) -> Iterator[Pixels]:
         for each in part:
             name = each.entry.name
-            pixels = picture.decode(name, zipped.read(self._upload, each.entry), self._size, self._spend)
+            data = zipped.read(self._upload, each.entry)
+            pixels = picture.decode(name, data, self._preparation.size, self._spend, self._preparation.note)
             self._check(name, Size(*pixels.shape))
-            yield pixels
+            yield pixels[None]
 
     def _spend(self, pixels: int) -> None:
         self._pixels_left -= pixels
@@ -95,34 +87,6 @@ class Gallery:
         if total > self._wanted.max_bytes:
             allowed = f"{size(self._wanted.max_bytes)} are allowed"
             raise BadFile(TOO_LARGE, f"{self._count:,} images of {found} take {size(total)}, and {allowed}")
-
-
-def _write_split(
-    archive: zipfile.ZipFile, members: tuple[str, str], part: list[Picture], labels: list[str], gallery: Gallery
-) -> SplitFacts:
-    x, y = members
-    rows = gallery.rows(part)
-    first = next(rows)
-    low, high = 255, 0
-    with archive.open(zipfile.ZipInfo(x), "w", force_zip64=True) as member:
-        shape = (len(part), *first.shape)
-        npy.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        for row in chain([first], rows):
-            member.write(row.tobytes())
-            low, high = min(low, int(row.min())), max(high, int(row.max()))
-    given = [each.label for each in part if each.label is not None]
-    if given:
-        with archive.open(zipfile.ZipInfo(y), "w", force_zip64=True) as member:
-            npy.write_array(member, np.array(given, "<i8"), allow_pickle=False)
-    return {
-        "count": len(part),
-        "shape": str(Size(*first.shape)),
-        "dtype": "uint8",
-        "low": low,
-        "high": high,
-        "classes": len(set(given)) or None,
-        "labels": labels if given else None,
-    }
 
 
 picture.get_ready()

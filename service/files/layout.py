@@ -2,6 +2,7 @@
 
 1.png ...                              no labels
 cat/1.png, dog/1.png ...               labels
+greek/alpha/1.png, greek/beta/1.png    labels that are paths of two folders
 train/cat/1.png, test/cat/1.png ...    two splits with labels; train/1.png, test/1.png without
 """
 
@@ -18,6 +19,7 @@ SPLITS = ("train", "test")
 #: What file managers put beside the images.
 LITTER = {".ds_store", "thumbs.db", "desktop.ini"}
 UNFIT = "the images are not laid out as a dataset"
+MAX_FOLDERS = 2
 LAYOUTS = "images lie at the top, in one folder a label, or in train/ and test/ with or without folders for labels"
 
 
@@ -36,17 +38,17 @@ class Layout(NamedTuple):
 
 def lay_out(entries: Iterable[Entry], suffixes: Iterable[str]) -> Layout:
     """In the order of their names, whatever the order in the zip."""
-    files = sorted((entry for entry in entries if not _is_litter(entry)), key=lambda entry: entry.name)
+    files = sorted((entry for entry in entries if not is_litter(entry)), key=lambda entry: entry.name)
     _check_suffixes(files, tuple(suffixes))
     below = _without_wrapper([(entry.name.split("/"), entry) for entry in files])
     found = _by_split(below)
-    labels = sorted({path[0] for part in found.values() for path, _ in part if len(path) > 1})
+    labels = sorted({_label(path) for part in found.values() for path, _ in part if len(path) > 1})
     _check_labels(labels)
     numbers = {label: number for number, label in enumerate(labels)}
     return Layout({split: _pictures(part, numbers) for split, part in found.items()}, labels)
 
 
-def _is_litter(entry: Entry) -> bool:
+def is_litter(entry: Entry) -> bool:
     *folders, name = entry.name.split("/")
     return entry.is_folder or "__MACOSX" in folders or name.lower() in LITTER
 
@@ -87,10 +89,16 @@ def _check_labels(labels: list[str]) -> None:
 
 
 def _pictures(paths: Paths, numbers: dict[str, int]) -> list[Picture]:
-    depth = len(paths[0][0])
+    folders = len(paths[0][0]) - 1
     for path, entry in paths:
-        if len(path) != depth or depth > 2:
+        if len(path) - 1 != folders or folders > MAX_FOLDERS:
             first, other = quoted(paths[0][1].name), quoted(entry.name)
-            both = f"{first} and {other} lie at different depths" if depth <= 2 else f"{first} lies too deep"
+            both = (
+                f"{first} and {other} lie at different depths" if folders <= MAX_FOLDERS else f"{first} lies too deep"
+            )
             raise BadFile(UNFIT, f"{both}; {LAYOUTS}")
-    return [Picture(entry, numbers[path[0]] if depth == 2 else None) for path, entry in paths]
+    return [Picture(entry, numbers[_label(path)] if folders else None) for path, entry in paths]
+
+
+def _label(path: list[str]) -> str:
+    return "/".join(path[:-1])

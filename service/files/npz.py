@@ -7,13 +7,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf, isfinite
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
 from service.files.errors import BadFile
 from service.files.looks import looks_like
 from service.files.npy import CHUNK, Array, open_array
+from service.files.parts import Part, Size
 from service.files.upload import Upload
 from service.files.words import several, sides, size
 
@@ -52,6 +53,7 @@ class SplitFacts(TypedDict):
 class Splits(TypedDict):
     format: str
     splits: dict[str, SplitFacts]
+    preparation: NotRequired[Any]
 
 
 def read_splits(upload: Upload, limits: Limits) -> Splits:
@@ -59,12 +61,30 @@ def read_splits(upload: Upload, limits: Limits) -> Splits:
     if not head.startswith(b"PK\x03\x04"):
         raise BadFile("not an npz file", f"it looks like {looks_like(head)}; save it with numpy.savez: {LAYOUT}")
     with _damage_is_bad(), zipfile.ZipFile(upload) as archive:
-        members = _members(archive, limits.max_bytes)
-        layout = _layout(set(members))
-        arrays = {name: _open(archive, info) for name, info in members.items()}
-        _check_shapes(layout, arrays, limits)
-        splits = {split: _facts(arrays[x], arrays.get(y)) for split, (x, y) in layout.items()}
+        splits = {split: _facts(x, y) for split, (x, y) in _pairs(archive, limits).items()}
     return {"format": "npz", "splits": splits}
+
+
+@contextmanager
+def open_parts(upload: Upload, limits: Limits) -> Iterator[dict[str, Part]]:
+    """To be written anew, prepared."""
+    with _damage_is_bad(), zipfile.ZipFile(upload) as archive:
+        yield {split: _part(x, y) for split, (x, y) in _pairs(archive, limits).items()}
+
+
+def _pairs(archive: zipfile.ZipFile, limits: Limits) -> dict[str, tuple[Array, Array | None]]:
+    members = _members(archive, limits.max_bytes)
+    layout = _layout(set(members))
+    arrays = {name: _open(archive, info) for name, info in members.items()}
+    _check_shapes(layout, arrays, limits)
+    return {split: (arrays[x], arrays.get(y)) for split, (x, y) in layout.items()}
+
+
+def _part(x: Array, y: Array | None) -> Part:
+    if x.fortran:
+        raise BadFile(UNFIT, f"{x.name} lies in Fortran order: to prepare it, save numpy.ascontiguousarray(x)")
+    itemsize = 1 if x.dtype == np.uint8 else 4  # floating images become float32
+    return Part(x.shape[0], x.images(), y.chunks if y else None, size=Size(*_image_shape(x)), itemsize=itemsize)
 
 
 @contextmanager

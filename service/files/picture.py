@@ -4,13 +4,13 @@ import importlib
 import io
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from service.files.errors import BadFile
 from service.files.looks import HEAD_BYTES, looks_like
+from service.files.parts import Pixels, Size
 from service.files.words import quoted
 
 FORMATS = ("PNG", "JPEG", "WEBP")
@@ -22,19 +22,10 @@ CONVERT = "?input=HxWxC converts it"
 PNG, PNG_DEPTH_PLACE = b"\x89PNG\r\n\x1a\n", 24
 PHOTO_WITH_MORE = "MPO"  # a JPEG as telephones write it: the picture, then a preview or a depth map
 
-Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Spend = Callable[[int], None]
+Note = Callable[[Size], None]
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
-
-
-class Size(NamedTuple):
-    height: int
-    width: int
-    channels: int
-
-    def __str__(self) -> str:
-        return f"{self.height}x{self.width}x{self.channels}"
 
 
 def get_ready() -> None:
@@ -47,16 +38,19 @@ def get_ready() -> None:
         decode("", stream.getvalue(), Size(4, 4, 1))
 
 
-def decode(name: str, data: bytes, wanted: Size | None, spend: Spend = lambda _: None) -> Pixels:
+def decode(
+    name: str, data: bytes, wanted: Size | None, spend: Spend = lambda _: None, note: Note = lambda _: None
+) -> Pixels:
     """As it is, which must be grey or RGB; or as it is wanted, with whatever conversion that takes.
 
-    `spend` hears how many pixels there are before they are decoded, and may raise BadFile.
+    `spend` hears how many pixels there are before they are decoded, and may raise BadFile. `note` hears of the size
+    before it is changed.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            return _decode(name, data, wanted, spend)
+            return _decode(name, data, wanted, spend, note)
     except (BadFile, MemoryError):
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
@@ -70,7 +64,7 @@ def decode(name: str, data: bytes, wanted: Size | None, spend: Spend = lambda _:
         ) from error
 
 
-def _decode(name: str, data: bytes, wanted: Size | None, spend: Spend) -> Pixels:
+def _decode(name: str, data: bytes, wanted: Size | None, spend: Spend, note: Note) -> Pixels:
     if data.startswith(PNG) and data[PNG_DEPTH_PLACE : PNG_DEPTH_PLACE + 1] == b"\x10":
         raise BadFile(BAD, f"{quoted(name)} has 16 bits a channel: save it with 8, scaled as you mean it")
     if data.startswith(PNG):
@@ -82,8 +76,9 @@ def _decode(name: str, data: bytes, wanted: Size | None, spend: Spend) -> Pixels
         image.load()
         plain = _without_alpha(name, image, converts=wanted is not None)
         if wanted is None:
-            return _pixels(_as_it_is(name, plain))
-        return _pixels(_as_wanted(plain, wanted))
+            return pixels(_as_it_is(name, plain))
+        note(Size(plain.height, plain.width, 1 if plain.mode in ("1", "L") else 3))
+        return pixels(fitted(plain, wanted))
 
 
 def _without_alpha(name: str, image: Image.Image, *, converts: bool) -> Image.Image:
@@ -108,12 +103,12 @@ def _as_it_is(name: str, image: Image.Image) -> Image.Image:
     raise BadFile(BAD, f"{quoted(name)} has colours of the kind {image.mode}: save it as grey or RGB, or {CONVERT}")
 
 
-def _as_wanted(image: Image.Image, wanted: Size) -> Image.Image:
+def fitted(image: Image.Image, wanted: Size) -> Image.Image:
     mode = "L" if wanted.channels == 1 else "RGB"
-    fitting = image if image.mode == mode else image.convert(mode)
-    return fitting.resize((wanted.width, wanted.height), Image.Resampling.BILINEAR)
+    coloured = image if image.mode == mode else image.convert(mode)
+    return coloured.resize((wanted.width, wanted.height), Image.Resampling.BILINEAR)
 
 
-def _pixels(image: Image.Image) -> Pixels:
-    pixels = np.asarray(image)
-    return pixels if pixels.ndim == 3 else pixels[..., None]
+def pixels(image: Image.Image) -> Pixels:
+    values = np.asarray(image)
+    return values if values.ndim == 3 else values[..., None]

@@ -89,7 +89,7 @@ def test_what_the_file_does_not_say_is_said_by_options(measure, model, npz, tmp_
         (["--architecture=blk"], "architecture 'blk': .*blk_4_fil_64"),
         (["--architecture={"], "architecture '{'"),
         (["--input=8x8"], "input '8x8': .*32x32x3"),
-        (["--input=9x9x1"], "needs sides that 2 divides"),
+        (["--input=9x9x1"], "blk_1_fil_4"),
         (["--range=1,0"], "range '1,0'"),
         (["--range=0"], "range '0'"),
     ],

@@ -12,8 +12,8 @@ from engine import capsule as engine_capsule
 from engine.data import Images
 from engine.models import Autoencoder, build
 from flashcards.contract.architecture import BlkArchitecture
-from flashcards.contract.image import ImageShape
 from flashcards.contract.capsule import read
+from flashcards.contract.image import ImageShape
 
 CPU = torch.device("cpu")
 

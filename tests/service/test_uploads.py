@@ -143,3 +143,42 @@ def test_an_upload_over_the_limit_is_refused_announced_or_not(tmp_path):
             assert (announced.status_code, streamed.status_code) == (413, 413)
             assert announced.json()["type"] == streamed.json()["type"] == "/problems/too-large"
         assert not any((small.home / "spool").iterdir())
+
+
+class TestPreparation:
+    def test_it_is_recorded_with_the_dataset(self, api, digits_npz):
+        params = {"name": "d", "input": "16x16x3", "invert": "true"}
+        made = api.post("/v1/datasets", params=params, content=digits_npz).json()
+        done = {"input": "16x16x3", "resize": "bilinear", "channels": "copied", "invert": True}
+        assert made["preparation"] == done
+        assert api.get(f"/v1/datasets/{made['id']}").json() == made
+        assert {split["shape"] for split in made["splits"].values()} == {"16x16x3"}
+        assert made["uploaded_digest"] != made["digest"]
+
+    def test_it_is_null_where_nothing_was_done(self, api, digits_npz):
+        params = {"name": "d", "input": "8x8x1", "invert": "false"}
+        made = api.post("/v1/datasets", params=params, content=digits_npz).json()
+        assert (made["preparation"], made["uploaded_digest"]) == (None, None)
+
+    @pytest.mark.parametrize(
+        "query", [{"input": "32x32"}, {"input": "32x32x2"}, {"input": "0x1x1"}, {"invert": "no way"}]
+    )
+    def test_what_cannot_be_asked_for_names_its_field(self, api, digits_npz, query):
+        answer = api.post("/v1/datasets", params={"name": "d", **query}, content=digits_npz)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["field"] == f"query.{next(iter(query))}"
+
+    @pytest.mark.parametrize("pixels", [[[7]], [[[0] * 4] * 4], [[[9] * 4] * 4] * 3])
+    def test_one_image_and_constant_images(self, api, pixels):
+        import numpy as np
+
+        images = np.array(pixels, np.uint8).reshape(-1, *np.shape(pixels)[-2:])
+        assert push_dataset(api, npz(x=images))["splits"]["train"]["count"] == len(images)
+
+    def test_labels_are_as_many_as_images(self, api):
+        import numpy as np
+
+        content = npz(x=np.zeros((3, 4, 4), np.uint8), y=np.arange(2))
+        for query in ({}, {"input": "8x8x3"}):
+            answer = api.post("/v1/datasets", params={"name": "d", **query}, content=content)
+            assert (answer.status_code, "one label for each" in answer.json()["detail"]) == (422, True)

@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
-from flashcards.contract.resources import Split
+from flashcards.contract.resources import Preparation, Split
 from service.files import process
 from service.files.checker import check_file
 from service.files.errors import UNCHECKED, BadFile
@@ -194,9 +194,28 @@ def test_images_are_brought_to_a_size(pictures: Path) -> None:
     assert np.load(pictures.with_suffix(".made"))["x_train"].shape == (4, 3, 3, 1)
 
 
-def test_an_npz_is_not_resized(images: Path) -> None:
-    assert "kept as it is" in refusal(images, DatasetQuestion(max_bytes=10**6, input=ImageShape(8, 8, 1))).detail
-    asyncio.run(check(images, DatasetQuestion(max_bytes=10**6, input=ImageShape(3, 3, 1))))
+def test_an_npz_is_prepared_where_it_must_be_and_else_kept_as_it_is(images: Path) -> None:
+    fits = asyncio.run(check(images, DatasetQuestion(max_bytes=10**6, input=ImageShape(3, 3, 1))))
+    assert fits.preparation is None
+    assert not images.with_suffix(".made").exists()
+    question = DatasetQuestion(max_bytes=10**6, input=ImageShape(8, 8, 3), invert=True)
+    facts = asyncio.run(check(images, question))
+    done = {"input": "8x8x3", "resize": "bilinear", "channels": "copied", "invert": True}
+    assert facts.preparation == Preparation.model_validate(done)
+    assert facts.splits["train"].shape == (8, 8, 3)
+    made = np.load(images.with_suffix(".made"))
+    assert made["x_train"].shape == (10, 8, 8, 3)
+    assert made["y_train"].tolist() == (np.arange(10) % 4).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
+@pytest.mark.parametrize(("channels", "wanted"), [((), 3), ((3,), 1), ((3,), 3)])
+def test_every_npz_is_prepared_inside_the_sandbox(dtype: str, channels: tuple[int, ...], wanted: int, tmp_path: Path):
+    np.savez(tmp_path / "x.npz", x=np.ones((2, 4, 4, *channels), dtype), y=np.arange(2, dtype="u2"))
+    question = DatasetQuestion(max_bytes=10**6, input=ImageShape(5, 6, wanted))
+    split = asyncio.run(check(tmp_path / "x.npz", question)).splits["train"]
+    assert (split.shape, split.low, split.high) == ((5, 6, wanted), 1, 1)
+    assert split.dtype == ("uint8" if dtype == "u1" else "float32")
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -384,7 +403,7 @@ def test_the_child_gets_no_secrets(loop: str, monkeypatch: pytest.MonkeyPatch, c
     assert told == {"folder": "/", "session": True}
 
 
-@pytest.mark.parametrize("module", ["weights", "dataset", "images"])
+@pytest.mark.parametrize("module", ["weights", "dataset", "convert"])
 def test_the_child_imports_neither_torch_nor_pydantic(module: str) -> None:
     code = f"import sys, json, service.files.child, service.files.{module}; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd="/", check=True)

@@ -1,8 +1,10 @@
+import gzip
 import io
 import tempfile
 
 import numpy as np
 import pytest
+from published import COLOURS, DIGITS, cifar, idx, svhn, tar, zipped
 from zips import Member, zip_of
 
 from service.files.dataset import read_dataset
@@ -41,6 +43,24 @@ def test_a_zip_without_arrays_is_left_to_the_conversion(name: bytes) -> None:
     assert read(zip_of(Member(b"x", name=name))) == {"format": "images", "splits": {}}
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (idx(DIGITS), "idx"),
+        (gzip.compress(idx(DIGITS)), "idx"),
+        (zipped({"train-images-idx3-ubyte.gz": b""}), "bundle"),
+        (zipped({"svhn/train_32x32.mat": b""}), "bundle"),
+        (cifar(COLOURS, np.arange(7)), "cifar"),
+        (cifar(COLOURS, np.arange(7), np.arange(7)), "cifar"),
+        (tar({"train.bin": b""}), "tar"),
+        (tar({"train.bin": b""}, "w"), "tar"),
+        (svhn(COLOURS, np.arange(7)), "mat"),
+    ],
+)
+def test_what_well_known_datasets_are_published_as(data: bytes, kind: str) -> None:
+    assert read(data) == {"format": kind, "splits": {}}
+
+
 def test_arrays_beside_images_are_refused() -> None:
     assert refusal(zip_of(Member(b"x", name=b"1.png"), Member(b"x", name=b"x.npy"))).title == "unknown arrays"
 
@@ -54,8 +74,7 @@ def test_arrays_beside_images_are_refused() -> None:
         (b"<html></html>", "an HTML page"),
         (b"PK\x05\x06" + bytes(18), "an empty zip file"),
         (b"\x10\0\0\0\0\0\0\0{}", "a safetensors file"),
-        (b"\x1f\x8b\x08" + bytes(20), "a gzip file"),
-        (bytes(257) + b"ustar" + bytes(250), "a tar file"),
+        (gzip.compress(b"hello"), "a gzip file, in which there is a text file"),
         (b"\x89PNG\r\n\x1a\n", "a PNG image"),
         (b"RIFF\0\0\0\0WEBP", "a WEBP image"),
         (zip_of(Member(b"x", name=b"ae/data.pkl")), "a .pt checkpoint"),

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from service.files import images
+from service.files.convert import write_dataset
 from service.files.errors import BadFile
-from service.files.images import Wanted, write_dataset
 from service.files.npz import Splits
 from service.files.out import Out
+from service.files.parts import Wanted
 from service.files.upload import Upload
 
-WANTED = Wanted(max_bytes=10_000_000, max_side=64, suffixes=(".png", ".jpg"), input=None)
+WANTED = Wanted(max_bytes=10_000_000, max_side=64, max_channels=4, suffixes=(".png", ".jpg"), input=None)
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (5, 4, 3, 3), np.uint8)
 

@@ -33,6 +33,14 @@ def test_folders_are_labels_in_the_order_of_their_names() -> None:
     assert found.labels == ["cat", "dog"]
 
 
+def test_a_label_may_be_a_path_of_two_folders() -> None:
+    found = lay("background/greek/alpha/1.png", "background/greek/beta/1.png", "background/latin/alpha/1.png")
+    assert found.labels == ["greek/alpha", "greek/beta", "latin/alpha"]
+    assert [label for _, label in shown(found)["train"]] == [0, 1, 2]
+    both = lay("train/greek/alpha/1.png", "test/latin/a/1.png")
+    assert shown(both) == {"train": [("train/greek/alpha/1.png", 0)], "test": [("test/latin/a/1.png", 1)]}
+
+
 def test_one_folder_is_one_label() -> None:
     assert lay("cat/1.png", "cat/2.png").labels == ["cat"]
 
@@ -73,7 +81,7 @@ def test_litter_is_left_out() -> None:
         (("1.png", "cat/1.png"), "different depths"),
         (("cat/1.png", "cat/small/1.png", "dog/1.png"), "different depths"),
         (("a/b/c/1.png", "d/e/f/1.png"), "too deep"),
-        (("train/a/b/1.png",), "too deep"),
+        (("train/a/b/c/1.png",), "too deep"),
         (("train/1.png", "val/1.png"), "'val/1.png' beside train/ and test/"),
         (("train/1.png", "1.png"), "'1.png' beside train/ and test/"),
         (("test/1.png",), "no train/"),

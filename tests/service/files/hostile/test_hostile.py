@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import corpus_published  # noqa: F401 - adds to the corpus
 import httpx
 import pytest
 from corpus import CALLING, CORPUS, Hostile

@@ -1,0 +1,109 @@
+"""Well-known datasets: where they are published, and what the files there must be.
+
+The sizes and SHA-256 digests are those that TensorFlow Datasets publishes (its url_checksums). The addresses are the
+publishers' own; MNIST's went away, and PyTorch keeps a mirror of the same files.
+"""
+
+from typing import NamedTuple
+
+MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
+FASHION_MNIST = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+CIFAR = "https://www.cs.toronto.edu/~kriz"
+SVHN = "http://ufldl.stanford.edu/housenumbers"
+OMNIGLOT = "https://github.com/brendenlake/omniglot/raw/master/python"
+
+
+class OfficialFile(NamedTuple):
+    url: str
+    size: int
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+OFFICIAL = {
+    "mnist": (
+        OfficialFile(
+            f"{MNIST}/train-images-idx3-ubyte.gz",
+            9_912_422,
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        OfficialFile(
+            f"{MNIST}/train-labels-idx1-ubyte.gz",
+            28_881,
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        OfficialFile(
+            f"{MNIST}/t10k-images-idx3-ubyte.gz",
+            1_648_877,
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        OfficialFile(
+            f"{MNIST}/t10k-labels-idx1-ubyte.gz",
+            4_542,
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    ),
+    "fashion_mnist": (
+        OfficialFile(
+            f"{FASHION_MNIST}/train-images-idx3-ubyte.gz",
+            26_421_880,
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        ),
+        OfficialFile(
+            f"{FASHION_MNIST}/train-labels-idx1-ubyte.gz",
+            29_515,
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        ),
+        OfficialFile(
+            f"{FASHION_MNIST}/t10k-images-idx3-ubyte.gz",
+            4_422_102,
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        ),
+        OfficialFile(
+            f"{FASHION_MNIST}/t10k-labels-idx1-ubyte.gz",
+            5_148,
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        ),
+    ),
+    "cifar10": (
+        OfficialFile(
+            f"{CIFAR}/cifar-10-binary.tar.gz",
+            170_052_171,
+            "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        ),
+    ),
+    "cifar100": (
+        OfficialFile(
+            f"{CIFAR}/cifar-100-binary.tar.gz",
+            168_513_733,
+            "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+        ),
+    ),
+    "svhn": (
+        OfficialFile(
+            f"{SVHN}/train_32x32.mat",
+            182_040_794,
+            "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+        ),
+        OfficialFile(
+            f"{SVHN}/test_32x32.mat",
+            64_275_384,
+            "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+        ),
+    ),
+    "omniglot": (
+        OfficialFile(
+            f"{OMNIGLOT}/images_background.zip",
+            9_464_212,
+            "ad41ab679c8b5d90b271ef46be6987cc81211774a695c29dcc5367b2b26ee640",
+        ),
+        OfficialFile(
+            f"{OMNIGLOT}/images_evaluation.zip",
+            6_462_886,
+            "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee",
+        ),
+    ),
+}
