@@ -17,12 +17,12 @@ from ledger.settings import Settings
 from service import telemetry
 from service.auth import READING, authenticate
 from service.deps import House
-from service.errors import Foreign, ServiceError, TooOften, respond
+from service.errors import Foreign, ServiceError, TooLarge, TooOften, respond
 
 log = structlog.get_logger()
 
 #: Bodies of these are files: counted while they stream to the disk, against a limit of their own.
-UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|PUT /v1/models/[^/]+/probe")
+UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|PUT /v1/models/[^/]+/(?:probe|capsule)")
 HARDENING = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -64,13 +64,15 @@ class Guard:
                 unbind_contextvars("key")
 
     async def _serve(self, scope: Scope, receive: Receive, answer: "Answer") -> None:
+        is_upload = UPLOADS.fullmatch(f"{scope['method']} {scope['path']}")
         try:
             self._check(Headers(scope=scope))
             await self._let_in(scope, answer)
+            if not is_upload:
+                self._check_length(Headers(scope=scope).get("content-length", ""))
         except ServiceError as error:
             await respond(Request(scope), error)(scope, receive, answer.send)
             return
-        is_upload = UPLOADS.fullmatch(f"{scope['method']} {scope['path']}")
         await (self._uploads if is_upload else self._small)(scope, receive, answer.send)
 
     async def _let_in(self, scope: Scope, answer: "Answer") -> None:
@@ -84,6 +86,11 @@ class Guard:
         if rate.exceeded:
             wait = {"Retry-After": str(rate.reset_seconds)}
             raise TooOften(f"{rate.limit} a minute are allowed: the next in {rate.reset_seconds} s", headers=wait)
+
+    def _check_length(self, announced: str) -> None:
+        """In words, where the length is announced; the middleware counts the others, and cuts them off."""
+        if announced.isdigit() and int(announced) > self._small.max_body_size:
+            raise TooLarge(f"{int(announced):,} bytes were announced; {self._small.max_body_size:,} are allowed here")
 
     def _check(self, headers: Headers) -> None:
         """A page of another site must not reach a service on loopback through the user's browser (DNS rebinding)."""
