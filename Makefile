@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format bench-service bench-scale clean
+.PHONY: install serve demo test test-all chaos check format bench-service bench-scale bench-capture clean
 
 install: .venv/.installed
 
@@ -43,6 +43,10 @@ format: .venv/.test-installed
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service
+
+# FLASHCARDS_DATA names a folder with mnist.npz, fashion_mnist.npz and cifar10.npz; done cells are kept in .reproduce.
+bench-capture: .venv/.test-installed
+	$(BIN)/python -m benchmarks.fidelity $(BENCH)
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale

@@ -1,0 +1,228 @@
+"""Experiments in steps that are done once. Each step has a folder; what is in it is not done again.
+
+A step is a job of the product, run by the engine itself, without a service. The whole experiment is walked through
+twice: first only to count what there is to do, so that progress and the time left can be told, then to do it.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import real
+from engine.errors import Collapsed
+from engine.run import run
+from engine.work import CardsInput, DatasetInput, ModelInput, Work
+from flashcards.contract.architecture import architecture_spec
+from flashcards.contract.image import ImageShape
+from flashcards.contract.resources import Progress
+from flashcards.contract.specs import job_spec
+
+NOBODY = "0" * 32
+RANGE = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Size:
+    images: int = 3000
+    tests: int = 1000
+    epochs: int = 30
+    seeds: tuple[int, ...] = (0, 1, 2)
+    side: int = 32
+    threads: int = 2
+    patience: int = 20
+    learning_rate: float = 1e-3
+
+    @property
+    def image(self) -> ImageShape:
+        return ImageShape(self.side, self.side, 3)
+
+    @property
+    def name(self) -> str:
+        return f"{self.side}px-{self.images}-{self.epochs}"
+
+
+@dataclass(frozen=True)
+class Made:
+    folder: Path
+    result: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        """Not a number while the experiment is only walked through."""
+        return self.result.get(name, float("nan"))
+
+    @property
+    def test_mae(self) -> float:
+        found: float = self["test_mae"]
+        return found
+
+
+class Quiet:
+    """A report that nobody reads."""
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def metric(self, step: int, values: dict[str, float]) -> None: ...
+
+    def resume_point(self, path: Path, step: int) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class Lab:
+    folder: Path
+    data: Path
+    size: Size
+    console: Console = field(default_factory=Console)
+    planned: dict[str, float] = field(default_factory=dict)
+    planning: bool = False
+    done: float = 0.0
+    spent: float = 0.0
+
+    def walk(self, experiment: Callable[["Lab"], None]) -> None:
+        self.planning = True
+        experiment(self)
+        self.planning = False
+        self.done = self.spent = 0.0
+        experiment(self)
+
+    # The steps: each is a job of the product
+
+    def train(self, dataset: str, architecture: str, seed: int) -> Made:
+        size = self.size
+
+        def make(out: Path) -> dict[str, Any]:
+            spec = self._learning(kind="train", dataset=f"dataset_{NOBODY}", architecture=architecture, seed=seed)
+            result = self._run(spec, out, dataset=self._dataset(dataset))
+            return {**result, **self._tested(out, architecture, dataset)}
+
+        return self._step(f"train/{dataset}/{architecture}/{seed}", size.images * size.epochs, make)
+
+    def capture(self, model: Made, source: str, seed: int, r: int | str = "auto", count: int | None = None) -> Made:
+        count = count or self.size.images
+
+        def make(out: Path) -> dict[str, Any]:
+            spec = {"kind": "capture", "model": f"model_{NOBODY}", "count": count, "r": r, "source": source}
+            return self._run({**spec, "seed": seed}, out, model=self._model(model))
+
+        key = f"capture/{self._key(model)}/{source}-{r}-{count}-{seed}"
+        return self._step(key, count * (10 if r in ("auto", 10) and source == "maze" else 1) / 3, make)
+
+    def distill(self, cards: Made, parent: Made, dataset: str, architecture: str, seed: int) -> Made:
+        """A new network from these cards alone, tested on the images that its parent is tested on."""
+        size = self.size
+
+        def make(out: Path) -> dict[str, Any]:
+            spec = self._learning(
+                kind="distill", flashcards=f"flashcards_{NOBODY}", architecture=architecture, seed=seed
+            )
+            made = CardsInput(path=cards.folder / "cards.npy", digest="")
+            result = self._run(spec, out, model=self._model(parent), cards=made)
+            return {**result, **self._tested(out, architecture, dataset)}
+
+        cost = size.images * size.epochs
+        return self._step(f"distill/{self._key(cards)}/{architecture}/{seed}", cost, make)
+
+    def coreset(self, dataset: str, architecture: str, count: int, seed: int) -> Made:
+        """A network from the first `count` real images: what cards of that number stand beside."""
+        smaller = Size(**{**self.size.__dict__, "images": count})
+        lab = Lab(self.folder, self.data, smaller, self.console)
+
+        def make(out: Path) -> dict[str, Any]:
+            spec = lab._learning(kind="train", dataset=f"dataset_{NOBODY}", architecture=architecture, seed=seed)
+            result = lab._run(spec, out, dataset=lab._dataset(dataset))
+            return {**result, **self._tested(out, architecture, dataset)}
+
+        return self._step(f"coreset/{dataset}/{architecture}/{count}/{seed}", count * self.size.epochs, make)
+
+    def analyze(self, model: Made, dataset: str, max_r: int, retrain: list[int], seed: int) -> Made:
+        size = self.size
+
+        def make(out: Path) -> dict[str, Any]:
+            spec = {"kind": "analyze", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}", "seed": seed}
+            spec |= {"max_r": max_r, "count": min(1000, size.images), "retrain": retrain}
+            spec |= {"retrain_epochs": max(1, size.epochs // 2)}
+            return self._run(spec, out, model=self._model(model), dataset=self._dataset(dataset))
+
+        cost = len(retrain) * 1000 * size.epochs / 2 + 1000 * max_r / 3
+        return self._step(f"analyze/{self._key(model)}/{max_r}-{seed}", cost, make)
+
+    # How a step is done
+
+    def _step(self, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> Made:
+        folder = self.folder / self.size.name / key
+        kept = folder / "result.json"
+        if self.planning:
+            if not kept.exists():
+                self.planned[key] = cost
+            return Made(folder, {})
+        if not kept.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            began = time.monotonic()
+            result = make(folder)
+            seconds = time.monotonic() - began
+            kept.write_text(json.dumps({**result, "step_seconds": seconds}, indent=1))
+            self._tell(key, cost, seconds)
+        return Made(folder, json.loads(kept.read_text()))
+
+    def _tell(self, key: str, cost: float, seconds: float) -> None:
+        self.done, self.spent = self.done + cost, self.spent + seconds
+        whole = sum(self.planned.values())
+        left = (whole - self.done) * self.spent / self.done
+        self.console.print(f"{100 * self.done / whole:5.1f} %  {key}  {seconds:.0f} s, about {left / 60:.0f} min left")
+
+    def _learning(self, **fields: Any) -> dict[str, Any]:
+        size = self.size
+        return {"epochs": size.epochs, "patience": size.patience, "learning_rate": size.learning_rate, **fields}
+
+    def _run(self, spec: dict[str, Any], out: Path, **inputs: Any) -> dict[str, Any]:
+        work = Work(
+            spec=job_spec.validate_python(spec), out=out, threads=self.size.threads, resume_seconds=1e9, **inputs
+        )
+        try:
+            return run(work, Quiet(), lambda: False).result.model_dump(mode="json")
+        except Collapsed as collapsed:
+            # It left its weights, and its error on real images is a result like any other.
+            return {"collapsed": collapsed.detail}
+
+    def _tested(self, out: Path, architecture: str, dataset: str) -> dict[str, float]:
+        spec = {"kind": "evaluate", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}", "split": "test"}
+        inner = out / "test"
+        inner.mkdir()
+        model = self._model_at(out, architecture)
+        result = self._run(spec, inner, model=model, dataset=self._dataset(dataset))
+        return {"test_mae": result["mae"], "test_constant_mae": result["constant_mae"], "architecture": architecture}
+
+    def _model(self, made: Made) -> ModelInput:
+        return self._model_at(made.folder, made["architecture"])
+
+    def _model_at(self, folder: Path, architecture: str) -> ModelInput:
+        path, capsule = folder / "model.safetensors", folder / "capsule.safetensors"
+        return ModelInput(
+            path=path,
+            digest=hashlib.sha256(path.read_bytes()).hexdigest(),
+            architecture=architecture_spec.validate_python(architecture),
+            input=self.size.image,
+            range=RANGE,
+            made_here=True,
+            capsule=capsule if capsule.exists() else None,
+            capsule_digest=hashlib.sha256(capsule.read_bytes()).hexdigest() if capsule.exists() else None,
+        )
+
+    def _dataset(self, name: str) -> DatasetInput:
+        size = self.size
+        path = self.folder / "data" / f"{name}-{size.side}-{size.images}-{size.tests}.npz"
+        if not path.exists():
+            real.prepare(self.data / f"{name}.npz", path, size.images, size.tests, size.side)
+        return DatasetInput(path=path, digest=name)
+
+    def _key(self, made: Made) -> str:
+        return made.folder.relative_to(self.folder / self.size.name).as_posix().replace("/", "+")
