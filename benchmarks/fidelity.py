@@ -1,8 +1,8 @@
 """`make bench-capture`: how well a network that learnt from cards alone does on real images, as a ratio to its parent.
 
 Cards as many as training images; the same budget for parent and child. Sources: the capsule (the checkpoint and 66 KB
-kept from the data), latents (the checkpoint alone), mazes with r = 10 (the paper's way). Every cell that is done is kept
-under .reproduce, so the command can be stopped and goes on where it was.
+kept from the data), latents (the checkpoint alone), mazes with r = 10 (the paper's way). Every cell that is done is
+kept under .reproduce, so the command can be stopped and goes on where it was.
 """
 
 import argparse

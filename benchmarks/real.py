@@ -1,7 +1,7 @@
 """Real images for reports and benches: npz files in the folder that FLASHCARDS_DATA names, prepared as in the paper.
 
-mnist.npz, fashion_mnist.npz, cifar10.npz, ...: x_train and x_test, uint8. Grey images are brought to 32x32 bilinearly and
-their channel is copied to three.
+mnist.npz, fashion_mnist.npz, cifar10.npz, ...: x_train and x_test, uint8. Grey images are brought to 32x32 bilinearly
+and their channel is copied to three.
 """
 
 import os
