@@ -20,7 +20,7 @@ def demo(
     count: Annotated[int, typer.Option(min=1, help="how many cards")] = 256,
     as_json: AsJson = False,
 ) -> None:
-    """See it work: handwritten digits in, an autoencoder and its flashcards out, in under a minute."""
+    """See it work in about a minute: digits in, an autoencoder and its flashcards out, a second one taught by them."""
     from flashcards.demo import run_demo
 
     # Told to go, we still stop the service that we started.
@@ -35,8 +35,10 @@ def _print(summary: "Summary") -> None:
     table.add_row("network", f"{summary.network}, {summary.parameters:,} parameters")
     table.add_row("test MAE", f"{summary.test_mae:.4f}   (a constant image: {summary.constant_mae:.4f})")
     table.add_row("PSNR", f"{summary.psnr:.2f} dB")
-    table.add_row("cards", f"{summary.cards:,}, r = {summary.r}")
+    table.add_row("cards", f"{summary.cards:,} from mazes, r = {summary.r}")
     table.add_row("gamma2", f"{summary.gamma2_first:.4f} at pass 1, {summary.gamma2_last:.4f} at pass {summary.r}")
+    again = f"{summary.taught_mae:.4f}   (test MAE; it has seen {summary.taught_by}, and no digit)"
+    table.add_row("taught by cards", again)
     steps = "   ".join(f"{name} {seconds:.1f}" for name, seconds in summary.seconds.items())
     table.add_row("seconds", f"{steps}   together {sum(summary.seconds.values()):.1f}")
     table.add_row("contact sheet", str(summary.sheet))
