@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format bench-service bench-scale bench-capture clean
+.PHONY: install serve demo test test-all chaos check format bench-service bench-scale bench-capture reproduce-capture clean
 
 install: .venv/.installed
 
@@ -47,6 +47,9 @@ bench-service: .venv/.test-installed
 # FLASHCARDS_DATA names a folder with mnist.npz, fashion_mnist.npz and cifar10.npz; done cells are kept in .reproduce.
 bench-capture: .venv/.test-installed
 	$(BIN)/python -m benchmarks.fidelity $(BENCH)
+
+reproduce-capture: .venv/.test-installed
+	$(BIN)/python -m benchmarks.reproduce_capture $(REPRODUCE)
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale

@@ -58,6 +58,12 @@ class Made:
         return self.result.get(name, float("nan"))
 
     @property
+    def seconds(self) -> float:
+        """What the step took when it was done."""
+        found: float = json.loads((self.folder / "result.json").read_text())["step_seconds"]
+        return found
+
+    @property
     def test_mae(self) -> float:
         found: float = self["test_mae"]
         return found
