@@ -161,12 +161,13 @@ def write(report: Report, names: list[str]) -> Path:
         "",
         "Made by `make reproduce-capture` from real data, with the jobs of this tree. Test MAE throughout, mean and",
         f"deviation over {len(size.seeds)} seed(s); {report.architecture} unless a table says otherwise, {size.image},",
-        f"{size.images} training and {size.tests} test images, {size.epochs} epochs for parent and child, as many cards",
-        "as training images unless a table says otherwise. The paper has 50,000 to 60,000 images, 100 epochs and 5 runs.",
+        f"{size.images} training and {size.tests} test images, {size.epochs} epochs for parent and child, as many",
+        "cards as training images unless a table says otherwise. The paper has 50,000 to 60,000 images, 100 epochs and",
+        "5 runs.",
         f"{seconds / 60:.0f} minutes of work on two cores.",
         "",
-        "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule, which",
-        "was kept from the data. Both without a pass (r = 0).",
+        "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule,",
+        "which was kept from the data. Both without a pass (r = 0).",
         "",
     ]
     for name in names:
