@@ -25,7 +25,9 @@ def write_dataset(upload: Upload, out: Out, wanted: Wanted) -> Splits:
 def _parts(upload: Upload, wanted: Wanted, preparation: Preparation) -> Iterator[dict[str, Part]]:
     kind = recognise(upload)
     if kind == "npz":
-        with open_parts(upload, Limits(wanted.max_bytes, wanted.max_side, wanted.max_channels)) as parts:
+        with open_parts(
+            upload, Limits(wanted.max_bytes, wanted.max_side, wanted.max_channels, wanted.max_vector)
+        ) as parts:
             yield parts
     elif kind == "images":
         yield read_images(upload, wanted, preparation)

@@ -37,6 +37,7 @@ class Wanted(NamedTuple):
     max_bytes: int
     max_side: int
     max_channels: int
+    max_vector: int
     suffixes: Sequence[str]
     input: Sequence[int] | None = None
     invert: bool = False

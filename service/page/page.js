@@ -111,7 +111,15 @@ function progressWords({ epoch, step, steps, loss, rate, unit, eta_seconds: left
 
 const soFar = (progress) => ({ ...progress, rate: null, eta_seconds: null });
 
-function resultWords({ validation_mae: error, constant_mae: bar, epochs, recipe, mae, psnr, ssim }) {
+function resultWords(result) {
+  const { validation_mae: error, constant_mae: bar, epochs, recipe, mae, psnr, ssim } = result;
+  const { recommended_r: best, compared, flsd, precision, recall } = result;
+  if (best != null) return `recommends r ${best}`;
+  if (compared) {
+    const { child_mae: own, ratio, on } = compared.at(-1);
+    return `MAE ${figure(own)} on ${on}, ${figure(ratio)} times its parent's`;
+  }
+  if (precision != null) return `FLSD ${figure(flsd)} · precision ${figure(precision)} · recall ${figure(recall)}`;
   if (recipe) return `${many(recipe.count, "card")} from ${recipe.source} · r ${recipe.r} · seed ${recipe.seed}`;
   if (psnr != null) return `MAE ${figure(mae)} · PSNR ${figure(psnr)} dB · SSIM ${figure(ssim)}`;
   if (error == null) return "done";
