@@ -17,10 +17,11 @@ import torch
 
 from engine import pictures, standing
 from engine.cards import CARDS, CardFile
-from engine.device import backend
 from engine.errors import Diverged, Stopped
 from engine.files import write_whole
-from engine.models.blk import BlkAutoencoder, chunk_size
+from engine.models.blk import chunk_size, multiplications
+from engine.passes import Passes
+from engine.passes.choose import choose
 from engine.probe import forward_unverified
 from engine.sources import SOURCES, Patterns, resolve
 from engine.sources.maze import MAZE_VERSION
@@ -42,11 +43,23 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     network = load_network(model, device)
     unverified = forward_unverified(network, model, device)
     chunk = chunk_size(model.architecture, model.input)
+    passes = choose(
+        network,
+        model.input,
+        model.range,
+        multiplications=multiplications(model.architecture, model.input),
+        images=spec.count * spec.r,
+        chunk=chunk,
+        device=device,
+        threads=work.threads,
+        note=report.note,
+        named=None if work.resume is None else standing.backend_of(work.resume),
+    )
     source = resolve(spec.source)
     patterns = SOURCES[source]
     card_bytes = model.input.pixels * (4 if spec.dtype == "float32" else 1)
 
-    build = f"{backend(work.device)}-{work.threads}-{chunk}"
+    build = f"{passes.name}-{work.threads}-{chunk}"
     with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
         steps = _take_up(work, cards, build, report)
         pace = Pace(report, spec, chunk, cards.count, steps.seconds)
@@ -63,7 +76,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             real = min(chunk, spec.count - first)
             x_NHWC = patterns(spec.seed, first, chunk, model.input, model.range)
             x_BCHW = torch.from_numpy(x_NHWC).to(device).permute(0, 3, 1, 2)  # channels last, by strides alone
-            made = iterate(network, x_BCHW, spec.r, after_pass=pace.after_pass, stop=stop)
+            made = iterate(passes, x_BCHW, spec.r, after_pass=pace.after_pass, stop=stop)
             if made is None:
                 keep(in_time=True)
                 break
@@ -94,7 +107,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         input=model.input,
         range=model.range,
         dtype=spec.dtype,
-        backend=backend(work.device),
+        backend=passes.name,
         threads=work.threads,
         chunk=chunk,
         maze_version=MAZE_VERSION,
@@ -134,7 +147,7 @@ def _save_pictures(work: Work, patterns: Patterns, chunk: int, count: int) -> No
 
 @torch.inference_mode()
 def iterate(
-    network: BlkAutoencoder,
+    passes: Passes,
     x_BCHW: torch.Tensor,
     r: int,
     after_pass: Callable[[int], None],
@@ -145,7 +158,7 @@ def iterate(
     for number in range(1, r + 1):
         if stop():
             return None
-        y_BCHW = network(x_BCHW)
+        y_BCHW = passes(x_BCHW)
         steps.append((y_BCHW - x_BCHW).abs().mean((1, 2, 3)))
         x_BCHW = y_BCHW
         after_pass(number)
