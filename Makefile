@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format bench-service bench-scale clean
+.PHONY: install serve demo test test-all chaos check format bench-service bench-scale bench-capture-speed clean
 
 install: .venv/.installed
 
@@ -46,6 +46,9 @@ bench-service: .venv/.test-installed
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale
+
+bench-capture-speed: .venv/.test-installed
+	$(BIN)/python -m benchmarks.capture_speed
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis *.egg-info
