@@ -1,7 +1,8 @@
 """`make bench-capture-speed`: captures and trainings against the plain loops that a reader of the paper would write.
 
 Plain is: the paper's layers one after another, NCHW, eager, default Adam. Both sides take turns in one run, so that
-whatever else the machine does hits both alike, and medians count; still, nothing else should run meanwhile.
+whatever else the machine does hits both alike, and medians count; still, nothing else should run meanwhile. Where
+something must, `python -m benchmarks.capture_speed --one-core` takes one thread and counts the time it had a core.
 """
 
 import os
@@ -34,13 +35,15 @@ from engine.work import DatasetInput, Report, Work
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
-from flashcards.contract.specs import job_spec
+from flashcards.contract.specs import TrainSpec, job_spec
 
 Row = tuple[str, str, str]
 Timed = dict[str, tuple[Callable[[], object], float]]
 """What is called, and how many images pass through at a call, or as many as would cost the same."""
 
 console = Console()
+
+Seconds = Callable[[], float]
 
 PAPER, IMAGE = Architecture(blocks=4, filters=64), ImageShape(32, 32, 3)
 RANGE = (0.0, 1.0)
@@ -60,17 +63,17 @@ def textbook(network: BlkAutoencoder) -> nn.Sequential:
     return nn.Sequential(*layers, decoder.head)
 
 
-def by_turns(timed: Timed, rounds: int, seconds: float) -> dict[str, float]:
+def by_turns(timed: Timed, rounds: int, seconds: float, clock: Seconds) -> dict[str, float]:
     """Images a second: the median over the rounds."""
     rates: dict[str, list[float]] = {name: [] for name in timed}
     for number in range(rounds + 1):
         for name, (call, images) in timed.items():
-            calls, began = 0, time.perf_counter()
-            while not calls or time.perf_counter() - began < seconds:
+            calls, began = 0, clock()
+            while not calls or clock() - began < seconds:
                 call()
                 calls += 1
             if number:  # the first round warms caches up
-                rates[name].append(calls * images / (time.perf_counter() - began))
+                rates[name].append(calls * images / (clock() - began))
     return {name: statistics.median(found) for name, found in rates.items()}
 
 
@@ -85,6 +88,7 @@ def bench_capture(
     rounds: int = 7,
     seconds: float = 1.5,
     threads: int | None = None,
+    clock: Seconds = time.perf_counter,
 ) -> list[Row]:
     threads = threads or os.cpu_count() or 1
     prepare("cpu", threads)
@@ -108,6 +112,7 @@ def bench_capture(
             },
             rounds,
             seconds,
+            clock,
         )
     batch = max(batches, key=lambda batch: rates[f"plain {batch}"])
     plain, fast = rates[f"plain {batch}"], rates["capture"]
@@ -165,12 +170,13 @@ def matrix_product(side: int, cost: int) -> tuple[Callable[[], object], float]:
 class Clock(Report):
     """How long each step took that followed another step of its epoch, and the mean loss of every epoch."""
 
+    clock: Seconds
     seconds: list[float] = field(default_factory=list)
     curve: list[float] = field(default_factory=list)
     last: float | None = None
 
     def progress(self, progress: Progress) -> None:
-        now = time.perf_counter()
+        now = self.clock()
         if self.last is not None:
             self.seconds.append(now - self.last)
         self.last = now
@@ -192,6 +198,7 @@ def bench_training(
     epochs: int = 4,
     rounds: int = 3,
     threads: int | None = None,
+    clock: Seconds = time.perf_counter,
 ) -> list[Row]:
     threads = threads or os.cpu_count() or 1
     prepare("cpu", threads)
@@ -205,7 +212,7 @@ def bench_training(
         for number in range(rounds):
             out = Path(folder) / str(number)
             out.mkdir()
-            ours.append(Clock())
+            ours.append(Clock(clock))
             work = Work(
                 spec=spec,
                 out=out,
@@ -215,7 +222,7 @@ def bench_training(
             )
             with suppress(Collapsed):  # so few steps need not pass its bar
                 run(work, ours[-1], lambda: False)
-            plain.append(plain_training(spec, Images(x_NHWC, spec.range)))
+            plain.append(plain_training(spec, Images(x_NHWC, spec.range), Clock(clock)))
     fast, slow = (
         batch / statistics.median(seconds for clock in side for seconds in clock.seconds) for side in (ours, plain)
     )
@@ -233,14 +240,13 @@ def bench_training(
     ]
 
 
-def plain_training(spec: object, images: Images) -> Clock:
+def plain_training(spec: TrainSpec, images: Images, clock: Clock) -> Clock:
     """The same start, the same images in the same order, from one tensor in memory."""
     network = BlkAutoencoder(spec.architecture, images.shape.channels, torch.Generator().manual_seed(spec.seed))
     model = textbook(network)
     optimizer = torch.optim.Adam(model.parameters(), lr=spec.learning_rate)
     rows, _ = hold_out(len(images), spec.validation_share, spec.seed)
     x = images.batch(np.arange(len(images)), torch.device("cpu")).contiguous()
-    clock = Clock()
     for epoch in range(1, spec.epochs + 1):
         order, total = rows[shuffled(len(rows), spec.seed, epoch)], 0.0
         for first in range(0, len(order), spec.batch_size):
@@ -269,12 +275,13 @@ BENCHES = {"capture": bench_capture, "training": bench_training}
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(BENCHES)
+    one_core = {"threads": 1, "clock": time.process_time} if "--one-core" in sys.argv else {}
+    wanted = [name for name in sys.argv[1:] if name in BENCHES] or list(BENCHES)
     table = Table("what", "figure", "bar", title="Captures and trainings, measured on this machine in this run")
     with console.status("") as status:
         for name in wanted:
-            status.update(f"measuring {name} ({wanted.index(name) + 1} of {len(wanted)}), about two minutes")
-            for row in BENCHES[name]():
+            status.update(f"measuring {name} ({wanted.index(name) + 1} of {len(wanted)}), about two minutes each")
+            for row in BENCHES[name](**one_core):
                 table.add_row(*row)
             table.add_section()
     console.print(table)
