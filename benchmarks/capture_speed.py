@@ -47,6 +47,7 @@ Seconds = Callable[[], float]
 
 PAPER, IMAGE = Architecture(blocks=4, filters=64), ImageShape(32, 32, 3)
 RANGE = (0.0, 1.0)
+NCHW, NHWC = torch.contiguous_format, torch.channels_last
 PLAIN_BATCHES = (16, 64, 256)
 R = 10
 
@@ -207,6 +208,7 @@ def bench_training(
         dataset = Path(folder) / "images.npz"
         x_NHWC = pictures(batch * batches * 10 // 9, image)
         np.savez(dataset, x=x_NHWC)
+        images = Images(x_NHWC, RANGE)
         asked = {"architecture": architecture, "epochs": epochs, "batch_size": batch, "seed": 0}
         spec = job_spec.validate_python({"kind": "train", "dataset": "dataset_" + "0" * 32} | asked)
         for number in range(rounds):
@@ -222,25 +224,27 @@ def bench_training(
             )
             with suppress(Collapsed):  # so few steps need not pass its bar
                 run(work, ours[-1], lambda: False)
-            plain.append(plain_training(spec, Images(x_NHWC, spec.range), Clock(clock)))
+            plain.append(plain_training(spec, images, Clock(clock)))
+        other = plain_training(spec, images, Clock(clock), NHWC)
     fast, slow = (
         batch / statistics.median(seconds for clock in side for seconds in clock.seconds) for side in (ours, plain)
     )
-    apart = max(abs(a - b) / b for a, b in zip(ours[0].curve, plain[0].curve, strict=True))
     what = f"{architecture.name}, {image}, {threads} threads, batch {batch}"
     return [
         (f"plain training, {what}", f"{slow:.1f} images/s", ""),
         ("training", f"{fast:.1f} images/s", ""),
         ("training by the plain one", f"{fast / slow:.2f}x", "gate >= 1.1x, target 1.4x"),
-        (
-            f"loss, epoch by epoch, {epochs * batches} steps: largest difference",
-            f"{apart * 100:.5f} %",
-            "the same curve",
-        ),
+        ("loss of the plain one in another memory format: largest difference", apart(other, plain[0]), "mere rounding"),
+        (f"loss, over {epochs * batches} steps: largest difference", apart(ours[0], plain[0]), "as much, no more"),
     ]
 
 
-def plain_training(spec: TrainSpec, images: Images, clock: Clock) -> Clock:
+def apart(one: Clock, other: Clock) -> str:
+    """Rounding grows from step to step: to Adam's first ones a tiny gradient is as good as a large one."""
+    return f"{100 * max(abs(a - b) / b for a, b in zip(one.curve, other.curve, strict=True)):.5f} %"
+
+
+def plain_training(spec: TrainSpec, images: Images, clock: Clock, layout: torch.memory_format = NCHW) -> Clock:
     """The same start, the same images in the same order, from one tensor in memory."""
     network = BlkAutoencoder(spec.architecture, images.shape.channels, torch.Generator().manual_seed(spec.seed))
     model = textbook(network)
@@ -250,7 +254,7 @@ def plain_training(spec: TrainSpec, images: Images, clock: Clock) -> Clock:
     for epoch in range(1, spec.epochs + 1):
         order, total = rows[shuffled(len(rows), spec.seed, epoch)], 0.0
         for first in range(0, len(order), spec.batch_size):
-            batch = x[order[first : first + spec.batch_size]]
+            batch = x[order[first : first + spec.batch_size]].contiguous(memory_format=layout)
             loss = F.l1_loss(model(batch), batch)
             optimizer.zero_grad()
             loss.backward()
