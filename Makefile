@@ -2,7 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format bench-service bench-scale bench-capture reproduce-capture clean
+.PHONY: install serve demo test test-all chaos check format clean
+.PHONY: bench-service bench-scale bench-capture bench-capture-speed reproduce-capture
 
 install: .venv/.installed
 
@@ -53,6 +54,9 @@ reproduce-capture: .venv/.test-installed
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale
+
+bench-capture-speed: .venv/.test-installed
+	$(BIN)/python -m benchmarks.capture_speed
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis *.egg-info

@@ -5,22 +5,23 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from engine import capsule
+from engine import capsule, standing
 from engine.card_measures import in_words, measure_cards
 from engine.cards import CARDS
 from engine.choice import ENOUGH, Bench, choose_r, choose_source
 from engine.data import Images
-from engine.device import backend
 from engine.errors import NoPass, Stopped
 from engine.files import digest_of
 from engine.making import SHEET, SOURCE, make_cards
 from engine.models import chunk_size
+from engine.models.blk import multiplications
+from engine.passes.choose import choose
 from engine.probe import forward_unverified
 from engine.sources import Source
 from engine.standing import Steps
 from engine.sweep import AHEAD, first_minimum
 from engine.weights import load_network
-from engine.work import Outcome, Report, Work
+from engine.work import ModelInput, Outcome, Report, Work
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import CaptureResult, CardMeasures
 from flashcards.contract.specs import CaptureSpec
@@ -43,13 +44,25 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     if r == 0 and source.starts_as_image:
         raise NoPass(f"source {source.name} starts from images, which are no cards before a pass: take r of at least 1")
 
-    steps, seconds = make_cards(work, network, source, r, chunk, report, stop)
+    passes = choose(
+        network,
+        model.input,
+        model.range,
+        multiplications=_multiplications(model),
+        images=spec.count * r,
+        chunk=chunk,
+        device=device,
+        threads=work.threads,
+        note=report.note,
+        named=None if work.resume is None else standing.backend_of(work.resume),
+    )
+    steps, seconds = make_cards(work, passes, source, r, chunk, report, stop)
     images = Images(np.load(work.out / CARDS.name, mmap_mode="r"), model.range)
     measures = measure_cards(network, images, chunk, bench.capsule, device)
     if (words := in_words(measures)) is not None:
         report.note(words)
     result = CaptureResult(
-        recipe=_recipe(work, source, r, chunk),
+        recipe=_recipe(work, source, r, passes.name, chunk),
         forward_unverified=unverified,
         cards_digest=digest_of(work.out / CARDS.name),
         cards_size=(work.out / CARDS.name).stat().st_size,
@@ -64,7 +77,7 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     return Outcome(result, [CARDS, SHEET, SOURCE] if spec.materialise else [SHEET, SOURCE])
 
 
-def _recipe(work: Work, source: Source, r: int, chunk: int) -> Recipe:
+def _recipe(work: Work, source: Source, r: int, backend: str, chunk: int) -> Recipe:
     spec, model = work.spec, work.model
     return Recipe(
         model_digest=model.digest,
@@ -75,13 +88,18 @@ def _recipe(work: Work, source: Source, r: int, chunk: int) -> Recipe:
         input=model.input,
         range=model.range,
         dtype=spec.dtype,
-        backend=backend(work.device),
+        backend=backend,
         threads=work.threads,
         chunk=chunk,
         source_version=source.version,
         latent_scale=source.latent_scale,
         capsule_digest=model.capsule_digest if source.name == "capsule" else None,
     )
+
+
+def _multiplications(model: ModelInput) -> int:
+    """None where there is only one way to run the network, and so nothing to choose from."""
+    return multiplications(model.architecture, model.input) if model.architecture.family == "blk" else 0
 
 
 def _properties(bench: Bench, source: Source, r: int, steps: Steps, measures: CardMeasures) -> dict[str, object]:

@@ -16,9 +16,9 @@ import torch
 
 from engine import pictures, standing
 from engine.cards import CARDS, CardFile
-from engine.device import backend
 from engine.errors import Diverged, Stopped
 from engine.files import write_whole
+from engine.passes import Passes
 from engine.sources import Source
 from engine.standing import Steps
 from engine.work import Product, Report, Work
@@ -30,7 +30,7 @@ SOURCE = Product("source.png", "image/png")
 
 def make_cards(
     work: Work,
-    network: torch.nn.Module,
+    passes: Passes,
     source: Source,
     r: int,
     chunk: int,
@@ -40,7 +40,7 @@ def make_cards(
     """Into cards.npy, with two pictures of them; and the seconds it took. Raises Stopped with what there is."""
     spec, model = work.spec, work.model
     card_bytes = model.input.pixels * (4 if spec.dtype == "float32" else 1)
-    build = f"{backend(work.device)}-{work.threads}-{chunk}-{source.name}-{source.version}-{r}"
+    build = f"{source.name}-{source.version}-{r}-{passes.name}-{work.threads}-{chunk}"
     with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
         steps = _take_up(work, cards, build, r, report)
         pace = Pace(report, spec.count, r, chunk, cards.count, steps.seconds)
@@ -55,7 +55,7 @@ def make_cards(
 
         for first in range(cards.count, spec.count, chunk):
             real = min(chunk, spec.count - first)
-            made = iterate(network, source.start(first, chunk), r, pace.after_pass, stop)
+            made = iterate(passes, source.start(first, chunk), r, pace.after_pass, stop)
             if made is None:
                 keep(in_time=True)
                 break
@@ -101,7 +101,7 @@ def _save_pictures(work: Work, source: Source, chunk: int, count: int) -> None:
 
 @torch.inference_mode()
 def iterate(
-    network: torch.nn.Module,
+    passes: Passes,
     x_BCHW: torch.Tensor,
     r: int,
     after_pass: Callable[[int], None],
@@ -114,7 +114,7 @@ def iterate(
     for number in range(1, r + 1):
         if stop():
             return None
-        y_BCHW = network(x_BCHW)
+        y_BCHW = passes(x_BCHW)
         steps.append((y_BCHW - x_BCHW).abs().mean((1, 2, 3)))
         x_BCHW = y_BCHW
         after_pass(number)

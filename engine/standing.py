@@ -59,6 +59,12 @@ def write(folder: Path, cards: CardFile, steps: Steps, build: str) -> Path:
     return path
 
 
+def backend_of(path: Path) -> str:
+    """What ran the passes so far: the build without source, version and r in front, and threads and chunk behind."""
+    with path.open("rb") as file:
+        return json.loads(file.readline())["build"].rsplit("-", 2)[0].split("-", 3)[3]
+
+
 def take_up(path: Path, cards: CardFile, build: str) -> Steps | None:
     """None: another build made them, and its cards could differ in the last digits from those to come."""
     with path.open("rb") as file:

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from engine.errors import Diverged, Stopped
+from engine.passes import choose, onnx_passes
 from engine.run import run
 from engine.sources.maze import mazes
 from engine.standing import is_worth_it
@@ -190,6 +191,22 @@ class TestGoingOn:
         run(work, report, never)
         assert len(cards_of(work)) == 200
         assert any("made anew" in text for text in report.notes)
+
+    def test_it_goes_on_with_the_backend_it_began_with(self, capture_work, new_report, never, monkeypatch):
+        spec = {"count": 200, "r": 2}
+        with monkeypatch.context() as patch:
+            patch.setattr(choose, "START_SECONDS", 0.0)
+            patch.setattr(choose, "fastest", lambda candidates, _: candidates[-1])
+            whole = capture_work(**spec)
+            unbroken = run(whole, new_report(), never)
+            point = self.broken_off(capture_work, new_report, 5, **spec)[-1]
+        work, report = capture_work(**spec), new_report()
+        object.__setattr__(work, "resume", point)
+        resumed = run(work, report, never)
+        assert report.notes == []
+        assert resumed.result.recipe == unbroken.result.recipe
+        assert resumed.result.recipe.backend == onnx_passes.name()
+        assert np.array_equal(cards_of(work), cards_of(whole))
 
     def test_only_the_last_two_points_are_kept(self, capture_work, new_report):
         left = self.broken_off(capture_work, new_report, 9, count=500, r=2)

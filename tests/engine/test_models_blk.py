@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from engine.models import Autoencoder, build, chunk_size
+from engine.models.blk import fold_upsampling, multiplications
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
 
@@ -65,11 +66,34 @@ def test_init_is_xavier_with_zero_bias_and_follows_its_generator():
 def test_every_layer_hands_channels_last_on():
     network = build(BlkArchitecture(blocks=2, filters=8), COLOUR)
     seen = []
-    for conv in [*network.encoder.blocks, *network.decoder.blocks, network.decoder.head]:
-        conv.register_forward_hook(lambda _, inputs, output: seen.append(output))
-    network(torch.rand(2, 8, 8, 3).permute(0, 3, 1, 2))
-    assert len(seen) == 5
+
+    def watched(h: torch.Tensor) -> torch.Tensor:
+        seen.append(h)
+        return torch.tanh(h)
+
+    network.encoder.activation = network.decoder.activation = watched
+    seen.append(network(torch.rand(2, 8, 8, 3).permute(0, 3, 1, 2)))
+    assert len(seen) == 8
     assert all(h.is_contiguous(memory_format=torch.channels_last) for h in seen)
+
+
+@pytest.mark.parametrize("filters", [1, 3, 8])
+def test_folding_the_upsampling_changes_neither_answer_nor_gradient(filters):
+    decoder = build(BlkArchitecture(blocks=1, filters=filters), COLOUR).decoder.double()
+    conv, h = decoder.blocks[0], torch.randn(2, filters, 4, 6, dtype=torch.float64, requires_grad=True)
+    large = torch.nn.functional.interpolate(h, scale_factor=2, mode="nearest")
+    folded = fold_upsampling(conv.weight, decoder.meeting)
+    answers = [conv(large), torch.nn.functional.conv_transpose2d(h, folded, conv.bias, stride=2, padding=1)]
+    torch.testing.assert_close(*answers)
+    torch.testing.assert_close(*(torch.autograd.grad(y.sin().sum(), (conv.weight, conv.bias, h)) for y in answers))
+
+
+def test_multiplications_are_those_of_the_layers_that_the_paper_draws():
+    architecture, image = BlkArchitecture(blocks=2, filters=4), ImageShape(8, 12, 3)
+    shapes = [shape for name, shape in architecture.tensors(image) if name.endswith("weight")]
+    pixels = [96, 96, 24, 6, 6, 24, 96, 96]  # of the image that each conv writes, before a pool
+    by_layer = sum(9 * out * into * many for (out, into, _, _), many in zip(shapes, pixels, strict=True))
+    assert multiplications(architecture, image) == by_layer
 
 
 def test_chunks_shrink_only_for_large_images():
