@@ -98,7 +98,7 @@ def bench_capture(
     network.requires_grad_(False).eval()
     cost = multiplications(architecture, image)
     passes = chosen(network, image, cost, threads)
-    latent = architecture.latent_shape(image)
+    latent = ImageShape(*architecture.latent_shape(image))
     decoding = chosen(network.decoder, latent, cost // 2, threads)
 
     x_BCHW = torch.from_numpy(mazes(0, 0, CHUNK, image, RANGE)).permute(0, 3, 1, 2)

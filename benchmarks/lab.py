@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from rich.console import Console
 
 from benchmarks import real
+from engine import capsule
+from engine.data import load_images
 from engine.errors import Collapsed
 from engine.run import run
+from engine.weights import load_network
 from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import ImageShape
@@ -203,15 +208,25 @@ class Lab:
         spec = {"kind": "evaluate", "model": f"model_{NOBODY}", "dataset": f"dataset_{NOBODY}", "split": "test"}
         inner = out / "test"
         inner.mkdir()
+        self._measure_what_collapsed(out, architecture, dataset)
         model = self._model_at(out, architecture)
         result = self._run(spec, inner, model=model, dataset=self._dataset(dataset))
         return {"test_mae": result["mae"], "test_constant_mae": result["constant_mae"], "architecture": architecture}
+
+    def _measure_what_collapsed(self, out: Path, architecture: str, dataset: str) -> None:
+        """A network that collapsed has no capsule by itself, and the experiment goes on with it all the same."""
+        if (out / capsule.CAPSULE.name).exists():
+            return
+        images = load_images(self._dataset(dataset).path, "train", RANGE)
+        network = load_network(self._model_at(out, architecture), torch.device("cpu"))
+        meter = capsule.measure(network, images, np.arange(len(images)), 64, torch.device("cpu"))
+        capsule.save(out, meter.capsule())
 
     def _model(self, made: Made) -> ModelInput:
         return self._model_at(made.folder, made["architecture"])
 
     def _model_at(self, folder: Path, architecture: str) -> ModelInput:
-        path, capsule = folder / "model.safetensors", folder / "capsule.safetensors"
+        path, measured = folder / "model.safetensors", folder / capsule.CAPSULE.name
         return ModelInput(
             path=path,
             digest=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -219,8 +234,8 @@ class Lab:
             input=self.size.image,
             range=RANGE,
             made_here=True,
-            capsule=capsule if capsule.exists() else None,
-            capsule_digest=hashlib.sha256(capsule.read_bytes()).hexdigest() if capsule.exists() else None,
+            capsule=measured if measured.exists() else None,
+            capsule_digest=hashlib.sha256(measured.read_bytes()).hexdigest() if measured.exists() else None,
         )
 
     def _dataset(self, name: str) -> DatasetInput:

@@ -25,7 +25,7 @@ def walk(lab):
 def test_every_source_gets_a_ratio(lab, capsys):
     walk(lab)
     fidelity.show(lab.console, lab, ["mnist"], SOURCES, "blk_1_fil_4")
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "100.0 %" in printed
     assert "gate, ours below mazes on every set" in printed
     found = fidelity.experiment(lab, ["mnist"], SOURCES, "blk_1_fil_4")["mnist"]

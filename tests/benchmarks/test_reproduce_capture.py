@@ -7,7 +7,7 @@ from benchmarks import reproduce_capture
 from benchmarks.lab import Lab, Size
 from benchmarks.reproduce_capture import SECTIONS, Report, write
 
-SMALL = Size(images=60, tests=20, epochs=1, seeds=(0,), side=16, threads=1, learning_rate=0.01)
+SMALL = Size(images=100, tests=20, epochs=3, seeds=(0,), side=16, threads=1, learning_rate=0.01)
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ class TestGoingOn:
         spec = {"count": 200, "r": 2}
         with monkeypatch.context() as patch:
             patch.setattr(choose, "START_SECONDS", 0.0)
-            patch.setattr(choose, "fastest", lambda candidates, _: candidates[-1])
+            patch.setattr(choose, "fastest", lambda by_torch, by_onnx, _: by_onnx)
             whole = capture_work(**spec)
             unbroken = run(whole, new_report(), never)
             point = self.broken_off(capture_work, new_report, 5, **spec)[-1]
