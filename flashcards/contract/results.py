@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Record
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.recipe import Recipe
 
 
-class TrainResult(Record):
+class LearningResult(Record):
+    """What every training says, whatever it learnt from."""
+
     model: ModelId | None = None
     epochs: int
     best_epoch: int
@@ -20,13 +20,16 @@ class TrainResult(Record):
     constant_mae: float
     "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
     parameters: int
-    images: int
-    "How many it learnt from, without those held out."
     capsule: CapsuleFacts | None = None
     backend: str
     threads: int
     seconds: float
     images_per_second: float
+
+
+class TrainResult(LearningResult):
+    images: int
+    "How many it learnt from, without those held out."
 
 
 class CardMeasures(Record):
@@ -112,28 +115,12 @@ class Compared(Record):
     "Mean |f(x) - g(x)| of the two networks' answers."
 
 
-class DistillResult(Record):
-    model: ModelId | None = None
+class DistillResult(LearningResult):
     flashcards: FlashcardsId | None = None
     parent: ModelId | None = None
-    epochs: int
-    best_epoch: int
-    steps: int
-    stopped_early: bool
-    train_mae: float
-    validation_mae: float
-    constant_mae: float
-    parameters: int
     parent_parameters: int
     cards: int
     compared: list[Compared]
-    capsule: CapsuleFacts | None = None
-    alpha: float | None = Field(default=None, description="weighted alpha, where weightwatcher is installed")
-    parent_alpha: float | None = None
-    backend: str
-    threads: int
-    seconds: float
-    images_per_second: float
 
 
 class NoopResult(Record):
