@@ -10,7 +10,7 @@ from engine.measures import mae_B
 from flashcards.contract.capsule import Capsule
 from flashcards.contract.results import CardMeasures
 
-SAMPLE = 2048
+SAMPLE = 1024
 SAMPLE_NUMBERS = 2**26  # latents kept in memory
 COLLAPSED = 0.3  # of the capsule's spread
 
