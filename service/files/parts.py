@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     max_bytes: int
     max_side: int
     max_channels: int
-    max_vector: int
     suffixes: Sequence[str]
     input: Sequence[int] | None = None
     invert: bool = False
+    max_vector: int = 0  # as in `Limits`
