@@ -40,8 +40,10 @@ async def stream(house: House, tenant: str, job_id: str, after: int) -> AsyncIte
 
 
 def _look(house: House, tenant: str, job_id: str, after: int) -> News:
+    """Events first: PostgreSQL lets the second query see more than the first. A job that was read before its last event
+    would pass for running although that event is here, and nothing would ever wake the stream again."""
     with house.db.read() as session:
-        job = jobs.find(session, tenant, job_id)
         rows = events.after(session, job_id, after, AT_ONCE)
+        job = jobs.find(session, tenant, job_id)
     last = rows[-1].seq if rows else after
     return News([(row.seq, as_sse(row)) for row in rows], job.state in TERMINAL_STATES and last >= job.seq)

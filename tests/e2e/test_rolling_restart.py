@@ -65,7 +65,7 @@ def test_a_client_with_retries_sees_no_failure(stack, digits_npz, tmp_path):
     with Client(stack.url) as client:
         images = client.datasets.push(path)
         unbroken = client.jobs.wait(client.submit({**TRAINING, "dataset": images.id}).id)
-        long = client.submit({**TRAINING, "dataset": images.id, "epochs": 300, "patience": 300, "max_attempts": 1})
+        long = client.submit({**TRAINING, "dataset": images.id, "epochs": 5000, "patience": 5000, "max_attempts": 1})
 
         over = threading.Event()
         users = [User(stack.url, over) for _ in range(CLIENTS)]
