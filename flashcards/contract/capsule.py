@@ -163,7 +163,7 @@ def _refuse_impossible(capsule: Capsule) -> None:
 def _parsed(raw: bytes) -> tuple[CapsuleFacts, Mapping[str, Array]]:
     try:
         end = 8 + int.from_bytes(raw[:8], "little")
-        header = json.loads(raw[8:end])
+        header = json.loads(raw[8:end].decode())
         facts = CapsuleFacts.model_validate_json(header.pop("__metadata__")[METADATA])
         tensors = {name: _tensor(raw[end:], **entry) for name, entry in header.items()}
         if sum(array.nbytes for array in tensors.values()) != len(raw) - end:

@@ -75,7 +75,7 @@ def test_from_upload_to_collection(remote, client, s3, bucket, digits_npz, tmp_p
 
     for path in (f"jobs/{trained['id']}", f"jobs/{captured['id']}", f"flashcards/{cards}", f"datasets/{dataset['id']}"):
         assert client.delete(f"/v1/{path}").status_code == 204
-    wait_for_keys(s3, bucket, {model["digest"]})
+    wait_for_keys(s3, bucket, {model["digest"], model["capsule"]["digest"]})
     assert client.get(f"/v1/models/{model['id']}/weights").status_code == 200
     assert client.delete(f"/v1/models/{model['id']}").status_code == 204
     wait_for_keys(s3, bucket, set())

@@ -98,10 +98,11 @@ def not_psd() -> bytes:
         (pack(facts(), np.full(64, np.nan), np.eye(64)).to_bytes(), "not finite"),
         (measured().to_bytes()[:-8], "capsule"),
         (b"PK\x03\x04 not a capsule at all", "capsule"),
+        (b"\x10" + b"\x00" * 10 + b"{" + b"\x00" * 3 + b"}", "not a capsule"),  # JSON may be UTF-32, headers may not
         (b"\x00" * (5 << 20), "too large"),
         (b"", "empty"),
     ],
-    ids=["digest", "latent", "channels", "not-psd", "nan", "cut-off", "zip", "large", "empty"],
+    ids=["digest", "latent", "channels", "not-psd", "nan", "cut-off", "zip", "utf-32", "large", "empty"],
 )
 def test_a_capsule_that_does_not_fit_is_refused_in_words(api, content, words):
     model = push_model(api)
