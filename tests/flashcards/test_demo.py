@@ -12,7 +12,7 @@ def test_the_demo_goes_the_whole_way_and_cleans_up(tmp_path):
     assert summary.test_mae < summary.constant_mae
     assert summary.gamma2_last < summary.gamma2_first
     assert summary.taught_mae < 2 * summary.test_mae
-    assert "324 cards" in summary.taught_by
+    assert "288 cards" in summary.taught_by
     assert (summary.parameters, summary.cards, summary.r) == (14_225, 9, 3)
     assert list(summary.seconds) == ["start", "upload", "train", "evaluate", "capture", "cards", "distill"]
     for picture in (summary.sheet, summary.reconstructions):

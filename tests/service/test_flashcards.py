@@ -8,7 +8,7 @@ from PIL import Image
 
 @pytest.fixture(scope="module")
 def job(api, model):
-    return finished(api, kind="capture", model=model["id"], count=70, r=3, seed=5, name="seventy")
+    return finished(api, kind="capture", model=model["id"], source="maze", count=70, r=3, seed=5, name="seventy")
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +63,14 @@ def test_a_slice_can_be_uploaded_as_a_dataset(api, cards):
 
 
 def test_the_same_recipe_gives_the_same_bytes(api, model, cards):
-    again = finished(api, kind="capture", model=model["id"], count=70, r=3, seed=5)
-    other = finished(api, kind="capture", model=model["id"], count=70, r=3, seed=6)
+    again = finished(api, kind="capture", model=model["id"], source="maze", count=70, r=3, seed=5)
+    other = finished(api, kind="capture", model=model["id"], source="maze", count=70, r=3, seed=6)
     digest = [api.get(f"/v1/flashcards/{job['result']['flashcards']}").json()["digest"] for job in (again, other)]
     assert digest[0] == cards["digest"] != digest[1]
 
 
 def test_uint8_cards_are_a_quarter_of_the_size(api, model, cards):
-    job = finished(api, kind="capture", model=model["id"], count=70, r=3, seed=5, dtype="uint8")
+    job = finished(api, kind="capture", model=model["id"], source="maze", count=70, r=3, seed=5, dtype="uint8")
     small = api.get(f"/v1/flashcards/{job['result']['flashcards']}").json()
     assert small["size"] - 128 == (cards["size"] - 128) / 4
     assert load(api.get(f"/v1/flashcards/{small['id']}/cards")).dtype == np.uint8

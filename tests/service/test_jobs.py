@@ -26,13 +26,13 @@ class TestSubmit:
         before = [item["id"] for item in api.get("/v1/jobs?limit=1").json()["items"]]
         answer = api.post("/v1/jobs?validate_only=true", json={"kind": "capture", "model": model["id"]})
         assert (answer.status_code, answer.json()["valid"]) == (200, True)
-        assert answer.json()["spec"]["r"] == 10
+        assert answer.json()["spec"]["r"] == "auto"
         assert [item["id"] for item in api.get("/v1/jobs?limit=1").json()["items"]] == before
 
     @pytest.mark.parametrize(
         ("change", "field"),
         [
-            ({"r": 0}, "body.capture"),
+            ({"r": 0, "source": "maze"}, "body.capture"),
             ({"count": 10**12}, "body.capture.count"),
             ({"count": 0}, "body.capture.count"),
             ({"seed": -1}, "body.capture.seed"),
@@ -59,7 +59,7 @@ class TestSubmit:
 
     def test_a_body_over_the_limit_is_refused(self, api):
         answer = api.post("/v1/jobs", content=b" " * (1024**2 + 1), headers={"content-type": "application/json"})
-        assert answer.status_code == 413
+        assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-large")
 
     def test_cards_that_would_not_fit_are_refused_before_they_are_queued(self, api):
         big = push_model(api, "blk_1_fil_1", "1024x1024x16")
