@@ -1,8 +1,5 @@
 """What the first step of a process pays for once: imports that torch puts off (a second and more), native libraries."""
 
-import importlib
-from contextlib import suppress
-
 import torch
 
 from engine.device import prepare
@@ -18,5 +15,3 @@ def warm_up() -> None:
     optimizer = torch.optim.Adam(network.parameters(), fused=True)
     network(torch.zeros(2, 1, 8, 8)).abs().mean().backward()
     optimizer.step()
-    with suppress(ImportError):  # torch makes the cards where it is missing
-        importlib.import_module("engine.passes.onnx_passes")

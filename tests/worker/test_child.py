@@ -32,7 +32,9 @@ def assignment(tmp_path):
             range=(0, 1),
             made_here=False,
         )
-        spec = job_spec.validate_python({"kind": "capture", "model": MODEL, "count": 5, "r": 2, **changes})
+        spec = job_spec.validate_python(
+            {"kind": "capture", "source": "maze", "model": MODEL, "count": 5, "r": 2, **changes}
+        )
         return Assignment(spec=spec, out=str(out), model=model, resume_seconds=10, device="cpu", threads=1)
 
     return make
