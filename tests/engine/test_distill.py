@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -166,12 +168,18 @@ class TestChoosing:
         eps1 = capsule.read(taught[0].capsule.read_bytes()).facts.eps1
         assert result.p1 == (result.gamma2[-1] < eps1)
 
-    def test_cards_that_are_all_alike_are_told(self, taught, folder, report, never):
-        result = self.capture(taught, folder, report, never, source="maze", r=200)
-        if result.measures.diversity < 0.3:
-            assert any("alike" in note for note in report.notes)
-        else:
-            assert not any("alike" in note for note in report.notes)
+    def test_cards_that_are_all_alike_are_told(self, taught, new_model, capture_work, report, never):
+        def spoil(network):
+            network.decoder.stem.weight.zero_()
+
+        dull = replace(new_model(filters=8, spoil=spoil), capsule=taught[0].capsule, capsule_digest="c")
+        result = run(capture_work(model=dull, r=1), report, never).result
+        assert result.measures.diversity < 0.01
+        assert any("alike" in note for note in report.notes)
+
+    def test_cards_that_differ_are_not(self, taught, folder, report, never):
+        assert self.capture(taught, folder, report, never).measures.diversity > 0.7
+        assert not any("alike" in note for note in report.notes)
 
     def test_a_recipe_alone_has_the_digest_of_its_cards(self, taught, folder, report, never):
         kept = self.capture(taught, folder, report, never)

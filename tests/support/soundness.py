@@ -101,7 +101,8 @@ def _check_products(job: Job, artifacts: Sequence[Artifact], models: list[Model]
     names = [product.name for product in products]
     assert not succeeded or names == PRODUCTS[job.kind], f"{job.id}, {job.kind}: it succeeded and made {names}"
     assert len({product.attempt for product in products}) <= 1, f"{job.id}: products of several attempts"
-    assert len(models) == (succeeded and job.kind == "train"), f"{job.id} is {job.state} and made {len(models)} models"
+    makes_a_model = succeeded and job.kind in ("train", "distill")
+    assert len(models) == makes_a_model, f"{job.id} is {job.state} and made {len(models)} models"
     assert len(sets) == (succeeded and job.kind == "capture"), f"{job.id} is {job.state} and made {len(sets)} sets"
 
 
