@@ -13,6 +13,11 @@ from servers import open_folder, postgres, s3_server
 from service_process import running_service
 
 
+def pytest_make_parametrize_id(config, val, argname):
+    """Files are made with the time of day in them: named by it, a test would be another one in every process."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(scope="session")
 def postgres_url():
     with open_folder() as folder, postgres(folder / "postgres") as url:

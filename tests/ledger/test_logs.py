@@ -13,7 +13,7 @@ TOKEN = new_token()
 @pytest.mark.parametrize(
     ("text", "secret"),
     [
-        (f"cannot use {TOKEN} here", TOKEN[10:]),
+        pytest.param(f"cannot use {TOKEN} here", TOKEN[10:], id="token"),
         ("connection to postgresql://flashcards:hunter2@db:5432/x failed", "hunter2"),
         ("redis://:hunter2@redis:6379/0 is away", "hunter2"),
         ("amqp://a:hunter2@b//, redis://c:hunter2@d/0", "hunter2"),
