@@ -7,6 +7,7 @@ from typing import Protocol
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress, Result
+from flashcards.contract.results import TaskMeasure
 from flashcards.contract.specs import EngineSpec
 
 
@@ -36,12 +37,38 @@ class CardsInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskInput:
+    """A task that the learner has learnt."""
+
+    name: str
+    capsule: Path | None = None  # as refreshed for the network of the base version
+    test: DatasetInput | None = None  # where its images are still there to measure on
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerInput:
+    """A learner at its base version. The network of that version is `Work.model`; None at the first task."""
+
+    scenario: str
+    noise: float
+    clip: bool
+    architecture: Architecture
+    range: tuple[float, float]
+    tasks: list[TaskInput]
+    measures: list[list[TaskMeasure]]  # rows of the matrix so far, the base version's last
+    state: Path | None = None  # what the base version's strategy kept beside images and capsules
+    images: Path | None = None  # and of images
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
     model: ModelInput | None = None
     dataset: DatasetInput | None = None
     cards: CardsInput | None = None  # made from `model`
+    learner: LearnerInput | None = None
+    test_dataset: DatasetInput | None = None
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
     device: str = "cpu"

@@ -7,7 +7,9 @@ from pydantic import Field, TypeAdapter
 from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.learners import Scenario
 from flashcards.contract.resources import Failure, Progress
+from flashcards.contract.results import TaskMeasure
 from flashcards.contract.specs import EngineSpec
 
 
@@ -33,6 +35,26 @@ class StagedCards(Record):
     digest: str
 
 
+class StagedTask(Record):
+    name: str
+    capsule: str | None = None
+    test: StagedDataset | None = None
+
+
+class StagedLearner(Record):
+    """A learner at the version that the task starts from."""
+
+    scenario: Scenario
+    noise: float
+    clip: bool
+    architecture: ArchitectureField
+    range: PixelRange
+    tasks: list[StagedTask]
+    measures: list[list[TaskMeasure]]
+    state: str | None = None
+    images: str | None = None
+
+
 class Assignment(Record):
     """Everything a runner gets to know. Paths are local; there is no address and no secret in it."""
 
@@ -41,6 +63,8 @@ class Assignment(Record):
     model: StagedModel | None = None
     dataset: StagedDataset | None = None
     cards: StagedCards | None = None
+    learner: StagedLearner | None = None
+    test_dataset: StagedDataset | None = None
     resume: str | None = None
     resume_seconds: float
     device: str

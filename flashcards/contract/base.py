@@ -11,6 +11,9 @@ FlashcardsId = Annotated[
     str, Field(pattern=r"^flashcards_[0-9a-f]{32}$", examples=["flashcards_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])
 ]
 JobId = Annotated[str, Field(pattern=r"^job_[0-9a-f]{32}$", examples=["job_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])]
+LearnerId = Annotated[
+    str, Field(pattern=r"^learner_[0-9a-f]{32}$", examples=["learner_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])
+]
 
 #: Names are labels for people: printable, one line, never a path and never a key.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]

@@ -16,13 +16,23 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    LearnResult,
     NoopResult,
     TrainResult,
 )
 from flashcards.contract.specs import JobKind, JobSpec
 
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-Result = TrainResult | CaptureResult | AnalyzeResult | DistillResult | EvaluateResult | EvaluateCardsResult | NoopResult
+Result = (
+    TrainResult
+    | CaptureResult
+    | AnalyzeResult
+    | DistillResult
+    | LearnResult
+    | EvaluateResult
+    | EvaluateCardsResult
+    | NoopResult
+)
 TERMINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 Item = TypeVar("Item")
 

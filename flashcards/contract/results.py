@@ -2,15 +2,14 @@
 
 from typing import Literal
 
-from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Record
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.recipe import Recipe
 
 
-class LearningResult(Record):
-    """What every training says, whatever it learnt from."""
+class TeachingResult(Record):
+    """What every training says, whoever learnt whatever."""
 
-    model: ModelId | None = None
     epochs: int
     best_epoch: int
     steps: int
@@ -25,6 +24,10 @@ class LearningResult(Record):
     threads: int
     seconds: float
     images_per_second: float
+
+
+class LearningResult(TeachingResult):
+    model: ModelId | None = None
 
 
 class TrainResult(LearningResult):
@@ -121,6 +124,51 @@ class DistillResult(LearningResult):
     parent_parameters: int
     cards: int
     compared: list[Compared]
+
+
+class TaskMeasure(Record):
+    """One task, as the network of this version stands to it. Null: there are no test images to measure it on."""
+
+    task: str
+    mae: float | None = None
+    psnr: float | None = None
+    ssim: float | None = None
+    estimated_mae: float | None = None
+    "Without any image: the error on cards of the task, on the scale of the task's own error."
+
+
+class Memory(Record):
+    """What a learner keeps beside nothing: bytes, by what they are."""
+
+    network: int
+    capsules: int = 0
+    images: int = 0
+    "Of images of earlier tasks. Only strategies that keep data have any."
+    state: int = 0
+    "Whatever else the strategy keeps: importances, a generator."
+
+
+class LearnResult(TeachingResult):
+    learner: LearnerId | None = None
+    version: int | None = None
+    base_version: int | None = None
+    task: int
+    "1 is the first."
+    images: int
+    "How many it learnt from, without those held out."
+    measures: list[TaskMeasure]
+    "Of this version on every task so far: its row of the matrix."
+    before: TaskMeasure | None = None
+    "The task measured with the network of the base version, before it was learnt; null at the first task."
+    random_mae: float | None = None
+    "And with a network that has learnt nothing."
+    forgetting: float | None = None
+    "The largest rise of an earlier task's error against the base version; null where nothing says."
+    forgetting_on: Literal["images", "cards"] | None = None
+    recipes: list[Recipe] = []
+    "Of the cards that were replayed, one an earlier task."
+    memory: Memory
+    keeps_data: bool = False
 
 
 class NoopResult(Record):

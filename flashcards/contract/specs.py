@@ -5,9 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from flashcards.contract.architecture import ArchitectureField, BlkArchitecture
-from flashcards.contract.base import DatasetId, FlashcardsId, ModelId, Name, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, Record
 from flashcards.contract.image import PixelRange
 from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
+from flashcards.contract.strategies import Flashcards, StrategyField
 
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="same seed, same answer")]
 LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
@@ -24,11 +25,9 @@ class Spec(Record):
     max_attempts: int = Field(default=3, ge=1, le=20, description="tries in a row without a new resume point")
 
 
-class LearningSpec(Spec):
-    """What teaching a network takes, whatever it learns from."""
+class TeachingSpec(Spec):
+    """What teaching takes, whoever learns whatever."""
 
-    architecture: ArchitectureField = BlkArchitecture(blocks=4, filters=64)
-    name: Name | None = Field(default=None, description="name of the model it makes")
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)
     learning_rate: float = Field(default=1e-3, gt=0, le=10)
@@ -39,6 +38,13 @@ class LearningSpec(Spec):
         default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops"
     )
     seed: Seed = 0
+
+
+class LearningSpec(TeachingSpec):
+    """What teaching a new network takes, whatever it learns from."""
+
+    architecture: ArchitectureField = BlkArchitecture(blocks=4, filters=64)
+    name: Name | None = Field(default=None, description="name of the model it makes")
 
 
 class TrainSpec(LearningSpec):
@@ -135,15 +141,51 @@ class EvaluateSpec(Spec):
         return self
 
 
+class Budget(Record):
+    """How much worse the earlier tasks may become, by the largest of them. Broken: tried once more, then undone."""
+
+    absolute: float | None = Field(default=None, gt=0, description="of mean |f(x) - x|")
+    relative: float | None = Field(default=None, gt=0, description="0.1: a tenth worse than before the task")
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if (self.absolute is None) == (self.relative is None):
+            raise ValueError("give it as absolute or as relative, one of the two")
+        return self
+
+
+class TaskSpec(TeachingSpec):
+    """The next thing a learner learns: the body of `POST /v1/learners/{id}/tasks`."""
+
+    name: Name | None = Field(default=None, description="what the task is called; else as its dataset")
+    dataset: DatasetId
+    test_dataset: DatasetId | None = Field(
+        default=None, description="its test split is what the task is measured on; else that of `dataset`"
+    )
+    strategy: StrategyField = Flashcards()
+    max_forgetting: Budget | None = None
+    base_version: int | None = Field(
+        default=None, ge=0, description="the version to start from; null: the newest when its turn comes"
+    )
+
+
+class LearnSpec(TaskSpec):
+    kind: Literal["learn"]
+    learner: LearnerId
+
+
 class NoopSpec(Spec):
     """Goes the whole way of a job and does nothing: to see that the queue works, and how fast."""
 
     kind: Literal["noop"]
 
 
-EngineSpec = Annotated[TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec, Field(discriminator="kind")]
-JobSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | EvaluateSpec | NoopSpec, Field(discriminator="kind")
+EngineSpec = Annotated[
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec, Field(discriminator="kind")
 ]
-JobKind = Literal["train", "capture", "analyze", "distill", "evaluate", "noop"]
+JobSpec = Annotated[
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | NoopSpec,
+    Field(discriminator="kind"),
+]
+JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "noop"]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

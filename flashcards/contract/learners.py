@@ -1,0 +1,103 @@
+"""A learner: a network that learns task after task. Each finished task makes a version; nothing is ever overwritten."""
+
+from datetime import datetime
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from flashcards.contract.architecture import Architecture, ArchitectureField, BlkArchitecture
+from flashcards.contract.base import DatasetId, JobId, LearnerId, ModelId, Name, Record
+from flashcards.contract.image import PixelRange, Shape
+from flashcards.contract.recipe import Recipe
+from flashcards.contract.results import Memory, TaskMeasure
+from flashcards.contract.strategies import StrategyField
+
+Scenario = Literal["reconstruction", "denoising"]
+
+
+class LearnerSpec(Record):
+    """From a model, whose knowledge is then the first to be kept, or from an architecture, which knows nothing yet."""
+
+    name: Name | None = None
+    model: ModelId | None = None
+    architecture: ArchitectureField | None = Field(default=None, description="else blk_4_fil_32, or the model's")
+    range: PixelRange | None = Field(default=None, description="else 0,1, or the model's")
+    scenario: Scenario = "reconstruction"
+    noise: float = Field(
+        default=0.1, gt=0, le=1, description="denoising: deviation of what is added, the range being 1"
+    )
+    clip: bool = Field(default=True, description="denoising: noisy images are cut to the range")
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if self.model is not None and (self.architecture is not None or self.range is not None):
+            raise ValueError("a learner from a model has the model's architecture and range: name the model alone")
+        return self
+
+    @property
+    def first_architecture(self) -> Architecture:
+        return self.architecture or BlkArchitecture(blocks=4, filters=32)
+
+
+class Learner(Record):
+    id: LearnerId
+    name: str
+    model: ModelId | None = Field(default=None, description="where it began, if not from nothing")
+    scenario: Scenario
+    noise: float | None = Field(default=None, description="null where nothing is added")
+    clip: bool
+    architecture: ArchitectureField
+    architecture_name: str
+    input: Shape | None = Field(default=None, description="null until the first task says")
+    range: PixelRange
+    version: int | None = Field(default=None, description="the one the next task starts from; null: none yet")
+    tasks: list[str] = Field(description="what it knows, in order")
+    keeps_data: bool = Field(description="its strategy keeps images of earlier tasks")
+    memory: Memory | None = None
+    created_at: datetime
+
+
+class Version(Record):
+    learner: LearnerId
+    number: int
+    parent: int | None = Field(description="the version that the task started from")
+    task: str = Field(description="what was learnt")
+    dataset: DatasetId | None = Field(default=None, description="what it was learnt from; it may be gone")
+    test_dataset: DatasetId | None = None
+    repeated: bool = Field(default=False, description="the learner had learnt from this very dataset before")
+    job: JobId | None = None
+    strategy: StrategyField | None = Field(default=None, description="null for the model that a learner began with")
+    digest: str = Field(description="SHA-256 of its weights")
+    size: int
+    capsules: list[str | None] = Field(description="SHA-256 of each task's capsule, refreshed for these weights")
+    measures: list[TaskMeasure]
+    recipes: list[Recipe]
+    memory: Memory
+    keeps_data: bool
+    seconds: float | None = None
+    created_at: datetime
+
+
+class Matrix(Record):
+    """M[i][j], the error on task j after task i. Null: no test images to say it with."""
+
+    learner: LearnerId
+    version: int | None
+    tasks: list[str]
+    versions: list[int]
+    metric: Literal["mae"] = "mae"
+    matrix: list[list[float | None]]
+    estimated: list[list[float | None]] = Field(description="the same without any image, from cards")
+    average: float | None = Field(description="mean of the last row")
+    bwt: float | None = Field(description="mean of M[i][i] - M[T][i]: below zero, it forgot")
+    fwt: float | None = Field(description="mean of r_i - M[i-1][i], r being a network that learnt nothing")
+    psnr: list[list[float | None]]
+    ssim: list[list[float | None]]
+    random: list[float | None] = Field(description="r_i")
+    before: list[float | None] = Field(description="M[i-1][i]")
+    memory: Memory | None
+    seconds: float | None = Field(description="of all trainings that led here")
+
+
+class Rollback(Record):
+    version: int = Field(ge=0, description="the version that the next task is to start from")

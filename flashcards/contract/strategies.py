@@ -1,0 +1,91 @@
+"""How a learner keeps what it knows while it learns the next task: one config a strategy, told apart by `kind`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from flashcards.contract.base import Record
+from flashcards.contract.recipe import Source
+
+Weight = Annotated[float, Field(ge=0, le=1e6, description="lambda: how much the old counts against the new")]
+Cards = Annotated[int, Field(ge=1, le=1_000_000, description="cards in all, in balance over the earlier tasks")]
+
+
+class Flashcards(Record):
+    """Replay of cards, made from the learner itself and what its capsules say of the earlier tasks. Keeps no image."""
+
+    kind: Literal["flashcards"] = "flashcards"
+    source: Source = Field(default="auto", description="P(M): where cards start; auto: the best each task allows")
+    count: Cards = 5000
+    r: Annotated[int, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
+    weight: Weight = 1.0
+    fresh: bool = Field(default=False, description="true: other cards in every epoch")
+
+
+class Naive(Record):
+    """Nothing is kept: the next task is all there is (sequential fine-tuning)."""
+
+    kind: Literal["naive"]
+
+
+class Joint(Record):
+    """All images of all tasks are kept and learnt again: what the others are measured against."""
+
+    kind: Literal["joint"]
+
+
+class Coreset(Record):
+    """Some images of the earlier tasks are kept and replayed."""
+
+    kind: Literal["coreset"]
+    size: int = Field(default=500, ge=1, le=1_000_000, description="images kept in all")
+    choice: Literal["per_task", "reservoir"] = Field(
+        default="per_task", description="equal shares a task, or every image seen with the same chance"
+    )
+    weight: Weight = 1.0
+
+
+class Lwf(Record):
+    """Learning without forgetting: on new images the network is also held to the answers it gave before the task."""
+
+    kind: Literal["lwf"]
+    weight: Weight = 1.0
+
+
+class Ewc(Record):
+    """Elastic weight consolidation: weights that mattered are held by springs, as stiff as the Fisher information."""
+
+    kind: Literal["ewc"]
+    weight: Weight = 100.0
+
+
+class Si(Record):
+    """Synaptic intelligence: as `ewc`, with an importance that is gathered along the way of the training."""
+
+    kind: Literal["si"]
+    weight: Weight = 1.0
+    damping: float = Field(default=0.1, gt=0, le=1e3)
+
+
+class VaeReplay(Record):
+    """A variational autoencoder beside the learner draws the images to replay, and is taught along with it."""
+
+    kind: Literal["vae_replay"]
+    count: Cards = 5000
+    weight: Weight = 1.0
+
+
+class ClVae(Record):
+    """The learner is itself a variational autoencoder, and replays what it draws. Needs an architecture `vae_...`."""
+
+    kind: Literal["cl_vae"]
+    count: Cards = 5000
+    weight: Weight = 1.0
+
+
+Strategy = Flashcards | Naive | Joint | Coreset | Lwf | Ewc | Si | VaeReplay | ClVae
+StrategyField = Annotated[Strategy, Field(discriminator="kind")]
+strategy_spec: TypeAdapter[Strategy] = TypeAdapter(StrategyField)
+
+#: These keep images of earlier tasks, and say so in the learner's record.
+KEEPS_DATA = ("joint", "coreset")
