@@ -1,7 +1,7 @@
 """Whatever the record refers to is in the store. How that holds while others upload, delete and collect.
 
-A blob is a row here and an object in the store. Models, datasets, flashcards and artifacts refer to it by digest. The
-row is the lock: who makes a reference and who collects take turns on it.
+A blob is a row here and an object in the store. Models, datasets, flashcards, versions of learners and artifacts refer
+to it by digest. The row is the lock: who makes a reference and who collects take turns on it.
 
 - Before bytes are put, the row is written and touched in a transaction of its own (`announce`), so that a collector
   finds it fresh for the length of the grace. The bytes are put always, also where the row was there.
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, exists, null, or_, select, update
+from sqlalchemy import ColumnElement, String, cast, exists, null, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -36,7 +36,7 @@ from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import StoreAway
 from ledger.store import Kept, Store
-from ledger.tables import Artifact, Blob, Dataset, Flashcards, Job, Model
+from ledger.tables import Artifact, Blob, Dataset, Flashcards, Job, Model, Version, VersionCapsule
 
 TRIES = 5
 GRACE_TOO_SHORT = "the file was collected before it was on record: the grace is shorter than an upload takes"
@@ -62,6 +62,8 @@ class Reference:
 _tenant = select(Job.tenant).where(Job.id == Artifact.job_id).correlate(Artifact).scalar_subquery()
 _ended_at = select(Job.ended_at).where(Job.id == Artifact.job_id).correlate(Artifact).scalar_subquery()
 _name = Artifact.job_id + "/" + Artifact.name
+_version = Version.learner_id + "/versions/" + cast(Version.number, String)
+_capsule = VersionCapsule.learner_id + "/versions/" + cast(VersionCapsule.number, String) + "/capsules/"
 
 REFERENCES: dict[str, tuple[Reference, ...]] = {
     "models": (
@@ -73,6 +75,12 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     "flashcards": (
         Reference(Flashcards.tenant, Flashcards.digest, Flashcards.id, where=(Flashcards.materialised.is_(True),)),
         Reference(Flashcards.tenant, Flashcards.sheet_digest, Flashcards.id + "/sheet.png"),
+    ),
+    "learners": (
+        Reference(Version.tenant, Version.digest, _version),
+        Reference(Version.tenant, Version.state_digest, _version + "/state"),
+        Reference(Version.tenant, Version.images_digest, _version + "/images"),
+        Reference(VersionCapsule.tenant, VersionCapsule.digest, _capsule + cast(VersionCapsule.task, String)),
     ),
     "artifacts": (Reference(_tenant, Artifact.digest, _name, where=(Artifact.role == "product",)),),
     "resume_points": (Reference(_tenant, Artifact.digest, _name, _ended_at, (Artifact.role == "resume_point",)),),

@@ -7,9 +7,9 @@ from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from ledger.errors import NotFound
-from ledger.tables import Dataset, Flashcards, Job, Model
+from ledger.tables import Dataset, Flashcards, Job, Learner, Model
 
-Owned = TypeVar("Owned", Model, Dataset, Flashcards, Job)
+Owned = TypeVar("Owned", Model, Dataset, Flashcards, Learner, Job)
 
 
 def scoped(table: type[Owned], tenant: str) -> Select[Owned]:

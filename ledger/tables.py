@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ledger.clock import now
@@ -134,6 +147,75 @@ class Flashcards(Table):
     )
 
 
+class Learner(Table):
+    """`version` is the head: what the next task starts from. Null: it has learnt nothing yet."""
+
+    __tablename__ = "learner"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str]
+    model_id: Mapped[str | None]
+    scenario: Mapped[str]
+    noise: Mapped[float]
+    clip: Mapped[bool]
+    architecture: Mapped[dict[str, Any]]
+    input: Mapped[str | None]
+    range: Mapped[list[Any]]
+    version: Mapped[int | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "tenant", "id"),)
+
+
+class Version(Table):
+    """A learner after a task. Rows are added and never changed; `parent` leads back to the first."""
+
+    __tablename__ = "version"
+    learner_id: Mapped[str] = mapped_column(ForeignKey("learner.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    parent: Mapped[int | None]
+    job_id: Mapped[str | None]
+    task: Mapped[str]
+    dataset_id: Mapped[str | None]
+    test_dataset_id: Mapped[str | None]
+    repeated: Mapped[bool] = mapped_column(default=False)
+    strategy: Mapped[dict[str, Any] | None]
+    digest: Mapped[str]
+    size: Mapped[int]
+    state_digest: Mapped[str | None]
+    images_digest: Mapped[str | None]
+    capsule: Mapped[dict[str, Any] | None]  # facts of the one that its own task left
+    measures: Mapped[list[Any]]
+    before: Mapped[dict[str, Any] | None]
+    random_mae: Mapped[float | None]
+    recipes: Mapped[list[Any]]
+    memory: Mapped[dict[str, Any]]
+    keeps_data: Mapped[bool] = mapped_column(default=False)
+    seconds: Mapped[float | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (
+        Index(None, "tenant", "digest"),
+        Index(None, "state_digest"),
+        Index(None, "images_digest"),
+    )
+
+
+class VersionCapsule(Table):
+    """What a version keeps of one of its tasks. A task without a capsule has no row; 1 is the first task."""
+
+    __tablename__ = "version_capsule"
+    learner_id: Mapped[str] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    task: Mapped[int] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    digest: Mapped[str]
+    size: Mapped[int]
+    __table_args__ = (
+        ForeignKeyConstraint(["learner_id", "number"], ["version.learner_id", "version.number"], ondelete="CASCADE"),
+        Index(None, "tenant", "digest"),
+    )
+
+
 class Job(Table):
     """Only `ledger.lifecycle` writes `state`."""
 
@@ -142,6 +224,8 @@ class Job(Table):
     tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
     key_id: Mapped[str | None]
     kind: Mapped[str]
+    learner_id: Mapped[str | None]  # whose turn it takes (`ledger.turns`)
+    base_version: Mapped[int | None]  # the version that its last attempt started from
     queue: Mapped[str]
     state: Mapped[str]
     spec: Mapped[dict[str, Any]]
@@ -168,6 +252,14 @@ class Job(Table):
         Index(None, "tenant", "kind", "id"),
         Index(None, "state", "queue", "id"),
         Index("ix_job_lease", "lease_until", sqlite_where=text("lease_until IS NOT NULL")),
+        Index(
+            "ix_job_turn",
+            "learner_id",
+            "state",
+            "id",
+            sqlite_where=text("learner_id IS NOT NULL"),
+            postgresql_where=text("learner_id IS NOT NULL"),
+        ),
     )
 
 

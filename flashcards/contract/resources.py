@@ -228,6 +228,7 @@ class StorageKinds(Record):
     models: Amount
     datasets: Amount
     flashcards: Amount
+    learners: Amount
     artifacts: Amount
     resume_points: Amount
     unreferenced: Amount

@@ -58,6 +58,7 @@ def test_what_is_kept_twice_counts_once(db, store, tmp_path, job_with):
         "models": Sum(1, 5),
         "datasets": Sum(1, 3),
         "flashcards": Sum(0, 0),
+        "learners": Sum(0, 0),
         "artifacts": Sum(1, 5),
         "resume_points": Sum(1, 7),
         "unreferenced": Sum(1, 1),
