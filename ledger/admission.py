@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import Architecture, architecture_spec
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
 from flashcards.contract.specs import (
@@ -14,14 +14,16 @@ from flashcards.contract.specs import (
     DistillSpec,
     EvaluateSpec,
     JobSpec,
+    LearnSpec,
     NoopSpec,
     TrainSpec,
 )
+from flashcards.contract.strategies import KEEPS_DATA
 from ledger import scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
 from ledger.settings import Settings
-from ledger.tables import Dataset, Flashcards, Model, Worker
+from ledger.tables import Dataset, Flashcards, Learner, Model, Version, Worker
 from ledger.workers import ALIVE_SECONDS
 
 LIVE_GPU_WORKER = select(Worker.id).where(Worker.queue == "gpu", Worker.seen_at > now() - ALIVE_SECONDS).limit(1)
@@ -31,9 +33,12 @@ LIVE_GPU_WORKER = select(Worker.id).where(Worker.queue == "gpu", Worker.seen_at 
 class Admitted:
     queue: str
     inputs: list[str]
+    learner: str | None = None
 
 
-def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> Admitted:
+def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, retain_data: bool = True) -> Admitted:
+    """`retain_data` is what the key says of the data that comes with it."""
+    learner = None
     match spec:
         case TrainSpec():
             inputs = _admit_train(session, tenant, spec)
@@ -45,19 +50,17 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec) -> A
             inputs = _admit_distill(session, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
+        case LearnSpec():
+            inputs, learner = check_task(session, tenant, spec, retain_data), spec.learner
         case NoopSpec():
             inputs = []
-    return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs)
+    return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs, learner=learner)
 
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
     split = _split(_dataset(session, tenant, spec.dataset), "train")
     _check_architecture(spec.architecture, split.shape)
-    if split.count < 2:
-        raise Unfit(
-            "dataset",
-            "training holds some images out to validate, so it needs at least 2; this dataset has 1",
-        )
+    _check_count(split)
     _check_range(split, spec.range)
     return [spec.dataset]
 
@@ -109,6 +112,53 @@ def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[s
     return [spec.model, spec.dataset]
 
 
+def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool = True) -> list[str]:
+    """Asked again when its turn comes: a task before it may have said by then what the learner's images look like."""
+    learner = _learner(session, tenant, spec.learner)
+    dataset = _dataset(session, tenant, spec.dataset)
+    _check_strategy(learner, spec.strategy.kind, retain_data and dataset.retain)
+    low, high = learner.range
+    split = _split(dataset, "train")
+    if learner.input is None:
+        _check_architecture(architecture_spec.validate_python(learner.architecture), split.shape)
+    else:
+        _check_shape(parse_image_shape(learner.input), split.shape, "learner")
+    _check_count(split)
+    _check_range(split, (low, high))
+    if spec.base_version is not None and session.get(Version, (learner.id, spec.base_version)) is None:
+        raise Unfit("base_version", f"there is no version {spec.base_version} of {learner.id}")
+    if spec.test_dataset is None:
+        return [spec.learner, spec.dataset]
+    _check_test(session, tenant, spec.test_dataset, split.shape, (low, high))
+    return list(dict.fromkeys([spec.learner, spec.dataset, spec.test_dataset]))
+
+
+def _check_strategy(learner: Learner, kind: str, retain_data: bool) -> None:
+    if kind == "cl_vae" and learner.architecture["family"] != "vae":
+        raise Unfit("strategy", "cl_vae draws from the learner itself, which then needs an architecture vae_...")
+    if kind in KEEPS_DATA and not retain_data:
+        raise Unfit(
+            "strategy",
+            f"{kind} keeps images of earlier tasks, and this key keeps no data: flashcards, for one, keeps none",
+        )
+
+
+def _check_test(session: Session, tenant: str, id: str, shape: ImageShape, bounds: tuple[float, float]) -> None:
+    try:
+        dataset = scope.find(session, Dataset, tenant, id)
+    except NotFound as missing:
+        raise Unfit("test_dataset", missing.detail) from None
+    split = _split(dataset, "test" if "test" in dataset.splits else "train")
+    if split.shape != shape:
+        raise Unfit("test_dataset", f"its images are {split.shape}, and those of the dataset are {shape}")
+    _check_range(split, bounds, "test_dataset")
+
+
+def _check_count(split: Split) -> None:
+    if split.count < 2:
+        raise Unfit("dataset", "training holds some images out to validate, so it needs at least 2; this dataset has 1")
+
+
 def _check_architecture(architecture: Architecture, image: ImageShape) -> None:
     if (words := architecture.misfit(image)) is not None:
         raise Unfit("architecture", words)
@@ -128,18 +178,18 @@ def _check_images(model: Model, dataset: Dataset, name: str) -> None:
     _check_range(split, (low, high))
 
 
-def _check_shape(model: ImageShape, images: ImageShape) -> None:
-    if model != images:
-        raise Unfit("dataset", f"the model takes images of {model}, and the images of this dataset are {images}")
+def _check_shape(wanted: ImageShape, images: ImageShape, who: str = "model") -> None:
+    if wanted != images:
+        raise Unfit("dataset", f"the {who} takes images of {wanted}, and the images of this dataset are {images}")
 
 
-def _check_range(split: Split, bounds: tuple[float, float]) -> None:
+def _check_range(split: Split, bounds: tuple[float, float], field: str = "dataset") -> None:
     """Whole numbers are scaled to the range; other numbers must already lie in it."""
     if split.dtype == "uint8":
         return
     if split.low < bounds[0] or split.high > bounds[1]:
         raise Unfit(
-            "dataset",
+            field,
             f"the images hold values from {split.low:g} to {split.high:g}, and the network's range is "
             f"{bounds[0]:g} to {bounds[1]:g}: scale the images, or give them as uint8",
         )
@@ -150,6 +200,13 @@ def _model(session: Session, tenant: str, id: str) -> Model:
         return scope.find(session, Model, tenant, id)
     except NotFound as missing:
         raise Unfit("model", missing.detail) from None
+
+
+def _learner(session: Session, tenant: str, id: str) -> Learner:
+    try:
+        return scope.find(session, Learner, tenant, id)
+    except NotFound as missing:
+        raise Unfit("learner", missing.detail) from None
 
 
 def _cards(session: Session, tenant: str, id: str) -> Flashcards:

@@ -7,7 +7,7 @@ import structlog
 from celery import Celery
 from sqlalchemy import func, select, update
 
-from ledger import workers
+from ledger import turns, workers
 from ledger.broker import celery_config
 from ledger.clock import now
 from ledger.db import Database
@@ -104,7 +104,8 @@ def _idle_workers(db: Database) -> dict[str, int]:
 def _unheard(db: Database, queue: str, after_seconds: float, limit: int) -> list[str]:
     """The oldest few, marked as rung from now on."""
     with db.write() as session:
-        oldest = select(Job.id).where(Job.state == "queued", Job.queue == queue).order_by(Job.id).limit(limit)
+        ready = (Job.state == "queued", Job.queue == queue, turns.is_its_turn())
+        oldest = select(Job.id).where(*ready).order_by(Job.id).limit(limit)
         # Either way: a ring from the future was rung before the clock was put back.
         stale = (Job.rung_at.is_(None)) | (func.abs(now() - Job.rung_at) > after_seconds)
         marked = update(Job).where(Job.id.in_(oldest.scalar_subquery()), stale).values(rung_at=now())

@@ -28,6 +28,7 @@ def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted, key
         "tenant": tenant,
         "key_id": key_id,
         "kind": spec.kind,
+        "learner_id": admitted.learner,
         "queue": admitted.queue,
         "state": "queued",
         "spec": spec.model_dump(mode="json"),

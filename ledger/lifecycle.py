@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.orm import Session
 
-from ledger import events
+from ledger import events, turns
 from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import Conflict, NotFound
@@ -72,11 +72,23 @@ def move(
     return job
 
 
+class Overtaken(Exception):
+    """Another job of the same learner was claimed first."""
+
+
 def claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id: str | None = None) -> Claim | None:
-    """Take this job, or the oldest of the queue. Of any number of claimers one gets it."""
+    """Take this job, or the oldest of the queue whose turn it is. Of any number of claimers one gets it."""
+    while True:
+        try:
+            return _claim(db, queue, worker_id, lease_seconds, job_id)
+        except Overtaken:
+            continue  # the next look sees who came first, and passes this job over
+
+
+def _claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id: str | None) -> Claim | None:
     oldest = (
         select(Job.id)
-        .where(Job.state == "queued", Job.queue == queue)
+        .where(Job.state == "queued", Job.queue == queue, turns.is_its_turn())
         .order_by(Job.id)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -88,6 +100,7 @@ def claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id
             job_id or oldest,
             "queued",
             "running",
+            turns.is_its_turn(),
             data={"worker": worker_id},
             attempt=Job.attempt + 1,
             worker_id=worker_id,
@@ -97,6 +110,8 @@ def claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_id
         )
         if job is None:
             return None
+        if turns.overtaken(session, job):
+            raise Overtaken
         job.progress = {key: value for key, value in job.progress.items() if key not in ("rate", "eta_seconds")}
         session.add(Attempt(job_id=job.id, number=job.attempt, worker_id=worker_id))
         return Claim(job_id=job.id, tenant=job.tenant, attempt=job.attempt, spec=job.spec)

@@ -1,4 +1,4 @@
-"""What a finished job leaves in the ledger beside its files: `train` and `distill` a model, `capture` flashcards."""
+"""What a finished job leaves beside its files: `train`, `distill` a model, `capture` flashcards, `learn` a version."""
 
 from typing import Any
 
@@ -13,6 +13,7 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    LearnResult,
     NoopResult,
     TrainResult,
 )
@@ -22,11 +23,12 @@ from flashcards.contract.specs import (
     DistillSpec,
     EvaluateSpec,
     JobSpec,
+    LearnSpec,
     NoopSpec,
     TrainSpec,
     job_spec,
 )
-from ledger import artifacts, lifecycle
+from ledger import artifacts, learners, lifecycle
 from ledger.artifacts import Product
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
@@ -46,6 +48,11 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
             result = _captured(session, claim, spec, CaptureResult.model_validate(said), files)
         case DistillSpec():
             result = _distilled(session, claim, spec, DistillResult.model_validate(said), files)
+        case LearnSpec():
+            learnt = learners.add_version(session, claim, spec, LearnResult.model_validate(said), files)
+            if learnt is None:
+                return end(session, claim, "failed", [], error=learners.MOVED_ON)
+            result = learnt
         case AnalyzeSpec():
             analyzed = AnalyzeResult.model_validate(said)
             result = analyzed.model_copy(update={"model": spec.model, "dataset": spec.dataset})

@@ -1,4 +1,4 @@
-"""Keyset pages, newest first. Ids are time-ordered, so the last id of a page is all that the next one needs."""
+"""Keyset pages, newest first. Ids are time-ordered and versions numbered: the last of a page is all the next needs."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -7,11 +7,12 @@ from sqlalchemy import Select
 from sqlalchemy.orm import Session
 
 Row = TypeVar("Row")
+Mark = TypeVar("Mark", str, int)
 
 
 def page(
-    session: Session, statement: Select[Row], id_column: Any, limit: int, before: str | None
-) -> tuple[Sequence[Row], str | None]:
+    session: Session, statement: Select[Row], id_column: Any, limit: int, before: Mark | None
+) -> tuple[Sequence[Row], Mark | None]:
     """The rows, and the id to go on from if there are more."""
     if before is not None:
         statement = statement.where(id_column < before)

@@ -19,6 +19,7 @@ from service.guard import Guard
 from service.health.routes import router as health
 from service.jobs.routes import router as jobs
 from service.keys.routes import router as keys
+from service.learners.routes import router as learners
 from service.models.routes import router as models
 from service.rates import Rates
 from service.storage.routes import router as storage
@@ -61,7 +62,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,  # it would load its scripts from elsewhere; the document itself is /openapi.json
         redoc_url=None,
     )
-    for router in (health, models, datasets, jobs, flashcards_router, storage, keys):
+    for router in (health, models, datasets, jobs, flashcards_router, learners, storage, keys):
         app.include_router(router)
     errors.install(app)
     openapi.install(app, locked=settings.admin_key_file is not None)

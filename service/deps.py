@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Query, Request
 
 from ledger.db import Database
 from ledger.doorbell import Bell
@@ -48,6 +48,7 @@ async def _tenant(request: Request) -> str:
 HouseDep = Annotated[House, Depends(_house)]
 PrincipalDep = Annotated[Principal, Depends(_principal)]
 TenantDep = Annotated[str, Depends(_tenant)]
+ValidateOnly = Annotated[bool, Query(description="check everything, queue nothing")]
 IdempotencyKey = Annotated[
     str | None,
     Header(

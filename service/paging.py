@@ -24,6 +24,16 @@ def decode_cursor(cursor: str | None, what: str) -> str | None:
     return last_id
 
 
+def decode_number(cursor: str | None) -> int | None:
+    """Where a page of numbered things ended."""
+    if cursor is None:
+        return None
+    found = _decode(cursor)
+    if not re.fullmatch(r"[0-9]{1,18}", found):
+        raise BadCursor
+    return int(found)
+
+
 def encode_mark(mark: tuple[float, str] | None) -> str | None:
     """Where a page ended that is in the order of time and digest."""
     return None if mark is None else encode_cursor(f"{mark[0].hex()} {mark[1]}")

@@ -1,8 +1,8 @@
 """Rows of the ledger as the resources of the contract."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from flashcards.contract import resources
+from flashcards.contract import learners, resources
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.keys import Key
 from ledger import tables
@@ -75,6 +75,51 @@ def flashcards(row: tables.Flashcards) -> resources.Flashcards:
         digest=row.digest,
         size=row.size,
         materialised=row.materialised,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def learner(row: tables.Learner, head: tables.Version | None) -> learners.Learner:
+    architecture = architecture_spec.validate_python(row.architecture)
+    return learners.Learner(
+        id=row.id,
+        name=row.name,
+        model=row.model_id,
+        scenario=row.scenario,
+        noise=row.noise if row.scenario == "denoising" else None,
+        clip=row.clip,
+        architecture=architecture,
+        architecture_name=architecture.name,
+        input=row.input,
+        range=row.range,
+        version=row.version,
+        tasks=[measure["task"] for measure in head.measures] if head else [],
+        keeps_data=head is not None and head.keeps_data,
+        memory=head.memory if head else None,
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def version(row: tables.Version, capsules: Mapping[int, tables.VersionCapsule]) -> learners.Version:
+    kept = [capsules.get(task) for task in range(1, len(row.measures) + 1)]
+    return learners.Version(
+        learner=row.learner_id,
+        number=row.number,
+        parent=row.parent,
+        task=row.task,
+        dataset=row.dataset_id,
+        test_dataset=row.test_dataset_id,
+        repeated=row.repeated,
+        job=row.job_id,
+        strategy=row.strategy,
+        digest=row.digest,
+        size=row.size,
+        capsules=[capsule and capsule.digest for capsule in kept],
+        measures=row.measures,
+        recipes=row.recipes,
+        memory=row.memory,
+        keeps_data=row.keeps_data,
+        seconds=row.seconds,
         created_at=as_datetime(row.created_at),
     )
 

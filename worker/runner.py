@@ -17,7 +17,7 @@ from pathlib import Path
 from engine import run as engine_run
 from engine.errors import EngineError, Stopped
 from engine.warm import warm_up
-from engine.work import CardsInput, DatasetInput, ModelInput, Outcome, Product, Work
+from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, Product, TaskInput, Work
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
 from worker.messages import (
@@ -31,7 +31,9 @@ from worker.messages import (
     SaidStopped,
     StagedCards,
     StagedDataset,
+    StagedLearner,
     StagedModel,
+    StagedTask,
 )
 
 REPORT_SECONDS = 0.5
@@ -106,6 +108,8 @@ def as_work(assignment: Assignment) -> Work:
         model=as_model(assignment.model),
         dataset=as_dataset(assignment.dataset),
         cards=as_cards(assignment.cards),
+        learner=as_learner(assignment.learner),
+        test_dataset=as_dataset(assignment.test_dataset),
         resume=Path(assignment.resume) if assignment.resume else None,
         resume_seconds=assignment.resume_seconds,
         device=assignment.device,
@@ -126,6 +130,18 @@ def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
 
 def as_cards(staged: StagedCards | None) -> CardsInput | None:
     return None if staged is None else CardsInput(path=Path(staged.path), digest=staged.digest)
+
+
+def as_learner(staged: StagedLearner | None) -> LearnerInput | None:
+    if staged is None:
+        return None
+    files = {name: path and Path(path) for name in ("state", "images") for path in [getattr(staged, name)]}
+    return LearnerInput(**{**dict(staged), "tasks": [as_task(task) for task in staged.tasks], **files})
+
+
+def as_task(staged: StagedTask) -> TaskInput:
+    capsule = Path(staged.capsule) if staged.capsule else None
+    return TaskInput(name=staged.name, capsule=capsule, test=as_dataset(staged.test))
 
 
 def as_files(products: list[Product]) -> list[FileMade]:

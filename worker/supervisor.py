@@ -15,11 +15,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
-from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, retention
+from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, retention, turns
 from ledger.artifacts import Product
 from ledger.blobs import Collected
-from ledger.errors import StoreAway
+from ledger.errors import StoreAway, Unfit
 from ledger.jobs import Reports
+from ledger.learners import MOVED_ON, MovedOn
 from ledger.lifecycle import Claim, Pulse
 from worker import staging
 from worker.child import Child, LogLine
@@ -57,6 +58,19 @@ Done = TypeVar("Done")
 def supervise(station: Station, claim: Claim) -> None:
     Attempt(station, claim).run()
     retention.sweep(station.db, station.store)  # the attempt's own copies have gone with its folder
+    _ring_following(station, claim)
+
+
+def _ring_following(station: Station, claim: Claim) -> None:
+    """We go on to what waits longest in our queue; the learner's next task may lie in another, or wait for long."""
+    try:
+        with station.db.read() as session:
+            following = turns.following(session, claim.spec.get("learner"))
+    except DBAPIError as error:
+        log.warning("following.database_away", error=str(error.orig))
+        return
+    if following is not None:
+        station.doorbell.ring(*following)
 
 
 class Attempt:
@@ -99,6 +113,12 @@ class Attempt:
             assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
         except staging.InputGone as gone:
             self._fail("input-gone", "Something the job reads is not there any more", str(gone))
+            return
+        except Unfit as unfit:
+            self._fail("unfit-task", "The task does not go with what the learner is by now", unfit.detail)
+            return
+        except MovedOn as moved:
+            self._fail(MOVED_ON["type"], MOVED_ON["title"], str(moved))
             return
         except NoStore as none:
             self._do_without_store(none.reason)

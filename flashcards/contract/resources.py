@@ -59,7 +59,7 @@ class Model(Record):
     parameters: int
     digest: str
     size: int
-    origin: Literal["upload", "train", "distill"]
+    origin: Literal["upload", "train", "distill", "learn"]
     job: JobId | None = None
     probe: str | None = Field(default=None, description="digest of the probe that every use is checked against")
     capsule: StoredCapsule | None = Field(default=None, description="what was measured on its images")

@@ -18,13 +18,14 @@ from flashcards.contract.resources import (
     Validated,
 )
 from flashcards.contract.specs import JobKind, JobSpec, job_spec
-from ledger import admission, artifacts, blobs, events, jobs, lifecycle, paging, quota, retention, scope, tables
+from ledger import admission, artifacts, blobs, events, jobs, lifecycle, paging, retention, scope, tables
 from ledger.errors import Conflict, NotFound
 from service import views
-from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep
+from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
 from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.idempotency import fingerprint, once
+from service.jobs import queueing
 from service.jobs.stream import stream
 from service.paging import Cursor, Limit, decode_cursor
 
@@ -39,28 +40,13 @@ def create_job(
     request: Request,
     house: HouseDep,
     principal: PrincipalDep,
-    validate_only: Annotated[bool, Query(description="check everything, queue nothing")] = False,
+    validate_only: ValidateOnly = False,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Queue a job. The answer is given once it is on record; a worker takes it from there."""
-    tenant = principal.tenant
     if validate_only:
-        with house.db.read() as session:
-            admitted = admission.admit(session, house.settings, tenant, spec)
-        return Response(Validated(spec=spec, queue=admitted.queue).model_dump_json(), 200, None, "application/json")
-    mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json()) if idempotency_key else ""
-    with once(house.db, tenant, idempotency_key) as attempt:
-        before = attempt.answered_before(mark)
-        if before is not None:
-            return before
-        with house.db.write() as session:
-            admitted = admission.admit(session, house.settings, tenant, spec)
-            quota.check_jobs(session, principal)
-            row = jobs.create(session, tenant, spec, admitted, principal.key_id)
-            answer = views.job(row, None).model_dump_json()
-            response = attempt.keep(session, mark, 202, answer, f"/v1/jobs/{row.id}")
-    house.doorbell.ring(row.id, row.queue)
-    return response
+        return queueing.validate(house, principal, spec)
+    return queueing.enqueue(request, house, principal, idempotency_key, spec)
 
 
 @router.get("")
@@ -127,6 +113,9 @@ def cancel_job(
 
     response = _change(request, house, tenant, job_id, idempotency_key, verb)
     retention.sweep(house.db, house.store)  # a queued job has ended here, and perhaps its data with it
+    with house.db.read() as session:
+        learner_id = jobs.find(session, tenant, job_id).learner_id
+    queueing.ring_following(house, learner_id)
     return response
 
 

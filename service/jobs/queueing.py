@@ -1,0 +1,43 @@
+"""How a job comes into the queue, by whichever route."""
+
+from fastapi import Request, Response
+
+from flashcards.contract.resources import Validated
+from flashcards.contract.specs import JobSpec
+from ledger import admission, jobs, quota, turns
+from ledger.keys import Principal
+from service import views
+from service.deps import House
+from service.idempotency import fingerprint, once
+
+
+def validate(house: House, principal: Principal, spec: JobSpec) -> Response:
+    with house.db.read() as session:
+        admitted = admission.admit(session, house.settings, principal.tenant, spec, principal.retain_data)
+    return Response(Validated(spec=spec, queue=admitted.queue).model_dump_json(), 200, None, "application/json")
+
+
+def enqueue(request: Request, house: House, principal: Principal, key: str | None, spec: JobSpec) -> Response:
+    """The answer is given once it is on record; a worker takes it from there."""
+    tenant = principal.tenant
+    mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json()) if key else ""
+    with once(house.db, tenant, key) as attempt:
+        before = attempt.answered_before(mark)
+        if before is not None:
+            return before
+        with house.db.write() as session:
+            admitted = admission.admit(session, house.settings, tenant, spec, principal.retain_data)
+            quota.check_jobs(session, principal)
+            row = jobs.create(session, tenant, spec, admitted, principal.key_id)
+            answer = views.job(row, None).model_dump_json()
+            response = attempt.keep(session, mark, 202, answer, f"/v1/jobs/{row.id}")
+    house.doorbell.ring(row.id, row.queue)
+    return response
+
+
+def ring_following(house: House, learner_id: str | None) -> None:
+    """A task has left the queue, and another may have waited for it."""
+    with house.db.read() as session:
+        following = turns.following(session, learner_id)
+    if following is not None:
+        house.doorbell.ring(*following)

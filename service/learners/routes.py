@@ -1,0 +1,212 @@
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from flashcards.contract.base import LearnerId
+from flashcards.contract.learners import Learner, LearnerSpec, Matrix, Rollback, Version
+from flashcards.contract.resources import Job, Model, Page, Validated
+from flashcards.contract.specs import LearnSpec, TaskSpec
+from ledger import blobs, learners, matrix, paging, quota, scope, tables
+from ledger.errors import Conflict, NotFound
+from ledger.store import Kept
+from service import views
+from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
+from service.downloads import WishDep, download, file_answers
+from service.idempotency import fingerprint, once
+from service.jobs import queueing
+from service.learners.sheet import as_csv
+from service.paging import Cursor, Limit, decode_cursor, decode_number
+
+router = APIRouter(prefix="/v1/learners", tags=["learners"])
+Number = Annotated[int, Path(ge=0, lt=2**63, description="of the version; 0 is the model that it began with")]
+Task = Annotated[int, Path(ge=1, lt=2**63, description="1 is the first")]
+
+
+@router.post("", status_code=201, response_model=Learner)
+def create_learner(
+    spec: LearnerSpec,
+    request: Request,
+    house: HouseDep,
+    principal: PrincipalDep,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """A network that learns task after task: from a model, or from an architecture that knows nothing yet."""
+    mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json())
+    with once(house.db, principal.tenant, idempotency_key) as attempt:
+        before = attempt.answered_before(mark)
+        if before is not None:
+            return before
+        kept: list[Kept] = []
+        try:
+            with blobs.referring(house.db, house.store, principal.tenant, kept) as session:
+                row, refers_to = learners.create(session, principal.tenant, spec)
+                kept += refers_to
+                answer = _view(session, row).model_dump_json()
+                return attempt.keep(session, mark, 201, answer, f"/v1/learners/{row.id}")
+        except blobs.Collected:
+            raise Conflict("the model is being deleted: its file is not there any more") from None
+
+
+@router.get("")
+def list_learners(house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None) -> Page[Learner]:
+    before = decode_cursor(cursor, "learner")
+    with house.db.read() as session:
+        rows, last = paging.page(session, scope.scoped(tables.Learner, tenant), tables.Learner.id, limit, before)
+        heads = learners.heads(session, rows)
+        return views.page([views.learner(row, heads.get(row.id)) for row in rows], last)
+
+
+@router.get("/{learner_id}")
+def get_learner(learner_id: LearnerId, house: HouseDep, tenant: TenantDep) -> Learner:
+    with house.db.read() as session:
+        return _view(session, learners.find(session, tenant, learner_id))
+
+
+@router.delete("/{learner_id}", status_code=204)
+def delete_learner(learner_id: LearnerId, house: HouseDep, tenant: TenantDep) -> None:
+    """With all its versions. Models and datasets stay."""
+    with house.db.write() as session:
+        digests = learners.delete(session, tenant, learner_id)
+        blobs.let_go(session, tenant, digests)
+
+
+@router.post("/{learner_id}/tasks", status_code=202, response_model=Job, responses={200: {"model": Validated}})
+def create_task(
+    learner_id: LearnerId,
+    task: TaskSpec,
+    request: Request,
+    house: HouseDep,
+    principal: PrincipalDep,
+    validate_only: ValidateOnly = False,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Learn the next task. It becomes a job of kind `learn`; the jobs of a learner run one after the other."""
+    with house.db.read() as session:
+        learners.find(session, principal.tenant, learner_id)
+    spec = LearnSpec(kind="learn", learner=learner_id, **dict(task))
+    if validate_only:
+        return queueing.validate(house, principal, spec)
+    return queueing.enqueue(request, house, principal, idempotency_key, spec)
+
+
+@router.post("/{learner_id}/rollback", response_model=Learner)
+def roll_back_learner(
+    learner_id: LearnerId,
+    body: Rollback,
+    request: Request,
+    house: HouseDep,
+    tenant: TenantDep,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """The next task starts from this version. Those after it stay, and can be rolled back to."""
+    mark = fingerprint("POST", request.url.path, request.url.query, body.model_dump_json())
+    with once(house.db, tenant, idempotency_key) as attempt:
+        before = attempt.answered_before(mark)
+        if before is not None:
+            return before
+        with house.db.write() as session:
+            row = learners.roll_back(session, tenant, learner_id, body.version)
+            answer = _view(session, row).model_dump_json()
+            return attempt.keep(session, mark, 200, answer, f"/v1/learners/{learner_id}")
+
+
+@router.get("/{learner_id}/versions")
+def list_versions(
+    learner_id: LearnerId, house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None
+) -> Page[Version]:
+    """Newest first: also those that were rolled back from."""
+    before = decode_number(cursor)
+    with house.db.read() as session:
+        learners.find(session, tenant, learner_id)
+        statement = select(tables.Version).where(tables.Version.learner_id == learner_id)
+        rows, last = paging.page(session, statement, tables.Version.number, limit, before)
+        capsules = learners.capsules(session, learner_id, [row.number for row in rows])
+        items = [views.version(row, capsules[row.number]) for row in rows]
+        return views.page(items, None if last is None else str(last))
+
+
+@router.get("/{learner_id}/versions/{number}")
+def get_version(learner_id: LearnerId, number: Number, house: HouseDep, tenant: TenantDep) -> Version:
+    with house.db.read() as session:
+        row = learners.find_version(session, tenant, learner_id, number)
+        return views.version(row, learners.capsules(session, learner_id, [number])[number])
+
+
+@router.head("/{learner_id}/versions/{number}/weights", include_in_schema=False)
+@router.get("/{learner_id}/versions/{number}/weights", response_class=Response, responses=file_answers())
+def get_version_weights(
+    learner_id: LearnerId, number: Number, house: HouseDep, tenant: TenantDep, wish: WishDep
+) -> Response:
+    """The safetensors file."""
+    with house.db.read() as session:
+        row = learners.find_version(session, tenant, learner_id, number)
+    return download(house, tenant, row.digest, "application/octet-stream", f"{learner_id}-{number}.safetensors", wish)
+
+
+@router.head("/{learner_id}/versions/{number}/capsules/{task}", include_in_schema=False)
+@router.get("/{learner_id}/versions/{number}/capsules/{task}", response_class=Response, responses=file_answers())
+def get_version_capsule(
+    learner_id: LearnerId, number: Number, task: Task, house: HouseDep, tenant: TenantDep, wish: WishDep
+) -> Response:
+    """The safetensors file of what a version keeps of one of its tasks."""
+    with house.db.read() as session:
+        learners.find_version(session, tenant, learner_id, number)
+        row = learners.capsules(session, learner_id, [number])[number].get(task)
+    if row is None:
+        raise NotFound("capsule", str(task))
+    name = f"{learner_id}-{number}-capsule-{task}.safetensors"
+    return download(house, tenant, row.digest, "application/octet-stream", name, wish)
+
+
+@router.post("/{learner_id}/versions/{number}/model", status_code=201, response_model=Model)
+def create_model_of_version(
+    learner_id: LearnerId,
+    number: Number,
+    request: Request,
+    house: HouseDep,
+    principal: PrincipalDep,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """A model with the weights of this version, for jobs that read models. It has a capsule if it knows one task."""
+    tenant = principal.tenant
+    mark = fingerprint("POST", request.url.path, request.url.query)
+    with once(house.db, tenant, idempotency_key) as attempt:
+        before = attempt.answered_before(mark)
+        if before is not None:
+            return before
+        kept: list[Kept] = []
+        with blobs.referring(house.db, house.store, tenant, kept) as session:
+            row, refers_to = learners.as_model(session, tenant, learner_id, number)
+            kept += refers_to
+            quota.check_room(session, principal)
+            answer = views.model(row).model_dump_json()
+            return attempt.keep(session, mark, 201, answer, f"/v1/models/{row.id}")
+
+
+@router.get(
+    "/{learner_id}/matrix",
+    response_model=Matrix,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+def get_matrix(
+    learner_id: LearnerId,
+    house: HouseDep,
+    tenant: TenantDep,
+    format: Annotated[
+        Literal["json", "csv"] | None, Query(description="else as the Accept header says, else JSON")
+    ] = None,
+    accept: Annotated[str | None, Header(max_length=1000)] = None,
+) -> Response:
+    """The error on each task after each task, along the versions that led to the newest."""
+    with house.db.read() as session:
+        row = learners.find(session, tenant, learner_id)
+        found = matrix.assemble(row, learners.chain(session, row))
+    if format == "csv" or (format is None and (accept or "").startswith("text/csv")):
+        return Response(as_csv(found), 200, None, "text/csv")
+    return Response(found.model_dump_json(), 200, None, "application/json")
+
+
+def _view(session: Session, row: tables.Learner) -> Learner:
+    return views.learner(row, learners.heads(session, [row]).get(row.id))

@@ -1,0 +1,115 @@
+"""Brings a learner to the runner's folder, as it stands at the version that its task starts from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flashcards.contract.results import TaskMeasure
+from flashcards.contract.specs import LearnSpec
+from ledger import learners, scope
+from ledger.errors import NotFound
+from ledger.lifecycle import Claim
+from ledger.tables import Dataset, Learner, Version, VersionCapsule
+from worker.messages import StagedDataset, StagedLearner, StagedModel, StagedTask
+from worker.station import Station
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the record says of the learner when its task's turn has come."""
+
+    learner: Learner
+    versions: list[Version]  # from the first to the one that the task starts from
+    capsules: dict[int, VersionCapsule]  # of that one, by task
+    task: str
+
+
+def stage(station: Station, claim: Claim, spec: LearnSpec, folder: Path) -> tuple[LearnSpec, dict[str, Any]]:
+    """And the spec with what it left open: what the task is called, and which version it starts from."""
+    standing = _settle(station, claim, spec)
+    fetch = Fetch(station, claim, folder)
+    staged = {
+        "learner": _stage_learner(standing, fetch),
+        "model": _stage_base(standing, fetch),
+        "dataset": fetch.dataset(spec.dataset),
+        "test_dataset": fetch.dataset(spec.test_dataset) if spec.test_dataset else None,
+    }
+    return spec.model_copy(update={"name": standing.task, "base_version": standing.learner.version}), staged
+
+
+def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
+    with station.db.write() as session:
+        learner = learners.begin(session, claim, spec)
+        versions = learners.chain(session, learner)
+        numbers = [version.number for version in versions[-1:]]
+        capsules = learners.capsules(session, learner.id, numbers)
+        (found,) = capsules.values() or [{}]
+        return Standing(learner, versions, found, learners.task_name(session, spec))
+
+
+class Fetch:
+    """Files of the store, each under its digest: what two tasks share is fetched once."""
+
+    def __init__(self, station: Station, claim: Claim, folder: Path) -> None:
+        self._station = station
+        self._tenant = claim.tenant
+        self._folder = folder
+
+    def file(self, digest: str | None, suffix: str) -> str | None:
+        if digest is None:
+            return None
+        path = self._folder / f"{digest}.{suffix}"
+        if not path.exists():
+            self._station.store.fetch(self._tenant, digest, path)
+        return str(path)
+
+    def dataset(self, id: str) -> StagedDataset:
+        with self._station.db.read() as session:
+            row = scope.find(session, Dataset, self._tenant, id)
+        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
+
+    def dataset_if_there(self, id: str | None) -> StagedDataset | None:
+        """The data of a task that was learnt may go: then the task is not measured any more."""
+        try:
+            return None if id is None else self.dataset(id)
+        except (NotFound, FileNotFoundError):
+            return None
+
+
+def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
+    learner = standing.learner
+    base = standing.versions[-1] if standing.versions else None
+    return StagedLearner(
+        scenario=learner.scenario,
+        noise=learner.noise,
+        clip=learner.clip,
+        architecture=learner.architecture,
+        range=tuple(learner.range),
+        tasks=[_stage_task(version, task, standing, fetch) for task, version in enumerate(standing.versions, 1)],
+        measures=[[TaskMeasure.model_validate(each) for each in version.measures] for version in standing.versions],
+        state=fetch.file(base.state_digest if base else None, "safetensors"),
+        images=fetch.file(base.images_digest if base else None, "npz"),
+    )
+
+
+def _stage_task(version: Version, task: int, standing: Standing, fetch: Fetch) -> StagedTask:
+    capsule = standing.capsules.get(task)
+    return StagedTask(
+        name=version.task,
+        capsule=fetch.file(capsule.digest if capsule else None, "safetensors"),
+        test=fetch.dataset_if_there(version.test_dataset_id or version.dataset_id),
+    )
+
+
+def _stage_base(standing: Standing, fetch: Fetch) -> StagedModel | None:
+    if not standing.versions:
+        return None
+    learner, base = standing.learner, standing.versions[-1]
+    return StagedModel(
+        path=fetch.file(base.digest, "safetensors") or "",
+        digest=base.digest,
+        architecture=learner.architecture,
+        input=learner.input,
+        range=tuple(learner.range),
+        made_here=True,
+    )
