@@ -1,6 +1,7 @@
 """Measures what is kept of images when they go, while they are there."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,9 +37,14 @@ def measure(
     return meter
 
 
-def save(out: Path, measured: Capsule) -> Product:
-    write_whole(out / CAPSULE.name, measured.to_bytes())
-    return CAPSULE
+def save(out: Path, measured: Capsule, product: Product = CAPSULE) -> Product:
+    write_whole(out / product.name, measured.to_bytes())
+    return product
+
+
+def of_task(number: int) -> Product:
+    """One of the capsules of a learner; 1 is the first task."""
+    return replace(CAPSULE, name=f"capsule-{number}.safetensors")
 
 
 def load(model: ModelInput) -> Capsule | None:

@@ -14,6 +14,7 @@ from engine.data import Images
 from engine.errors import DatasetUnfit
 from engine.evaluate import choose_images
 from engine.files import digest_of
+from engine.lesson import plain_lesson
 from engine.measures import mae_B
 from engine.pictures import save_reconstructions
 from engine.teach import Taught, teach
@@ -35,7 +36,7 @@ def distill(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     def show(taught: Taught) -> list[Product]:
         return [save_reconstructions(work.out, taught.network, cards, taught.validation_rows, device, shows_data=False)]
 
-    taught = teach(work, cards, report, stop, show)
+    taught = teach(work, plain_lesson(spec, cards), report, stop, show)
     parent_network = load_network(parent, device)
     compared = [_compare("cards", parent_network, taught, cards, taught.validation_rows, device)]
     if work.dataset is not None:

@@ -7,6 +7,8 @@ EngineError
 ├── ForwardMismatch the network we built is not the one its owner has
 ├── NoCapsule       what was asked needs a capsule
 ├── NoPass          patterns that were to become cards without a pass
+├── ForgotTooMuch   earlier tasks became worse than the budget allows
+├── StrategyUnfit   this learner cannot keep its knowledge that way
 ├── Diverged        numbers left the finite range: a loss, or cards under iteration
 ├── Stopped         the caller said so
 ├── OutOfMemory     the work does not fit the machine
@@ -56,6 +58,16 @@ class NoCapsule(EngineError):
 class NoPass(EngineError):
     type = "no-pass"
     title = "A pattern is no card before a pass"
+
+
+class ForgotTooMuch(EngineError):
+    type = "forgot-too-much"
+    title = "The learner forgot more than it was allowed to"
+
+
+class StrategyUnfit(EngineError):
+    type = "strategy-unfit"
+    title = "The strategy cannot be used for this learner"
 
 
 class Diverged(EngineError):

@@ -16,8 +16,9 @@ from safetensors import safe_open
 
 from engine.files import safetensors_bytes, write_whole
 from engine.models import Autoencoder, build
+from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
-from flashcards.contract.specs import LearningSpec
+from flashcards.contract.specs import TeachingSpec
 
 KEPT = 2  # the newest may still be on its way to the store when the worker dies
 METADATA = "flashcards.resume"
@@ -46,9 +47,20 @@ class Training:
     best: dict[str, torch.Tensor] = field(default_factory=dict)  # empty until an epoch is finished
 
     @classmethod
-    def begin(cls, spec: LearningSpec, image: ImageShape, device: torch.device) -> "Training":
+    def begin(
+        cls,
+        spec: TeachingSpec,
+        architecture: Architecture,
+        image: ImageShape,
+        device: torch.device,
+        weights: dict[str, torch.Tensor] | None = None,
+    ) -> "Training":
+        """From these weights, or from random ones of the seed."""
         generator = torch.Generator().manual_seed(spec.seed)
-        network = build(spec.architecture, image, generator).to(device)
+        network = build(architecture, image, generator)
+        if weights is not None:
+            network.load_state_dict(weights)
+        network.to(device)
         # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.
         optimizer = torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
         return cls(network, optimizer, generator, torch.zeros((), dtype=torch.float64, device=device))
@@ -64,22 +76,24 @@ class Training:
         self.now.batch = 0
         self.loss_sum.zero_()
 
-    def write(self, folder: Path, build: str) -> Path:
+    def write(self, folder: Path, about: dict[str, object], kept: dict[str, torch.Tensor]) -> Path:
+        """`about` says what the training is, `kept` stands beside the network: both are given back as they are."""
         tensors = {f"model.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         for name, parameter in self.network.named_parameters():
             tensors |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
         tensors |= {"generator": self.generator.get_state(), "loss_sum": self.loss_sum}
+        tensors |= {f"kept.{name}": tensor for name, tensor in kept.items()}
 
         folder.mkdir(exist_ok=True)
         path = folder / f"{self.now.step:08d}.safetensors"
-        write_whole(path, safetensors_bytes(tensors, {METADATA: json.dumps(asdict(self.now) | {"build": build})}))
+        write_whole(path, safetensors_bytes(tensors, {METADATA: json.dumps(asdict(self.now) | about)}))
         for old in sorted(folder.glob("*.safetensors"))[:-KEPT]:
             old.unlink()
         return path
 
-    def take_up(self, path: Path) -> str:
-        """Go back to where a resume point was written; returns the build that wrote it."""
+    def take_up(self, path: Path) -> tuple[dict[str, object], dict[str, torch.Tensor]]:
+        """Go back to where a resume point was written; returns what was said about it, and what was kept beside."""
         device = self.loss_sum.device
         with safe_open(path, "pt", device=str(device)) as file:
             told = json.loads(file.metadata()[METADATA])
@@ -96,4 +110,10 @@ class Training:
         self.generator.set_state(tensors["generator"].cpu())
         self.loss_sum.copy_(tensors["loss_sum"])
         self.now = Standing(**{part.name: told[part.name] for part in fields(Standing)})
-        return told["build"]
+        return told, under("kept.")
+
+
+def told_of(path: Path) -> dict[str, object]:
+    """What a resume point says about itself."""
+    with safe_open(path, "pt") as file:
+        return json.loads(file.metadata()[METADATA])

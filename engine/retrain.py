@@ -14,14 +14,15 @@ from flashcards.contract.specs import LearningSpec
 
 def retrain(spec: LearningSpec, cards: Images, device: torch.device, after_batch: Callable[[int], None]) -> Autoencoder:
     """`after_batch` is told the epoch, and may raise."""
-    training = Training.begin(spec, cards.shape, device)
+    training = Training.begin(spec, spec.architecture, cards.shape, device)
     network, optimizer = training.network, training.optimizer
     network.train()
     for epoch in range(1, spec.epochs + 1):
         order = shuffled(len(cards), spec.seed, epoch)
         for rows in np.split(order, range(spec.batch_size, len(order), spec.batch_size)):
             x_BCHW = cards.batch(rows, device)
-            loss = F.l1_loss(network(x_BCHW), x_BCHW)
+            y_BCHW, penalty = network.in_training(x_BCHW, training.generator)
+            loss = F.l1_loss(y_BCHW, x_BCHW) + penalty
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()

@@ -13,10 +13,18 @@ from engine.distill import distill
 from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
 from engine.evaluate_cards import evaluate_cards
+from engine.learn import learn
 from engine.train import train
 from engine.work import Outcome, Report, Work
 
-KINDS = {"train": train, "capture": capture, "analyze": analyze, "distill": distill, "evaluate": evaluate}
+KINDS = {
+    "train": train,
+    "capture": capture,
+    "analyze": analyze,
+    "distill": distill,
+    "learn": learn,
+    "evaluate": evaluate,
+}
 
 
 def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:

@@ -1,8 +1,9 @@
-"""Teach an autoencoder its images: L1 loss, Adam, early stop on a held-out share.
+"""Teach an autoencoder its images: L1 loss, Adam, early stop on a held-out share. The one training loop there is.
 
-Loss of a batch: mean |f(x) - x| over images and pixels. After each epoch the same error is taken over the held-out
-images, and the weights of the best epoch are the model. The bar to pass is the best constant answer there is, the
-per-pixel median of the training images: a network that scores no better has collapsed, however small its loss.
+Loss of a batch: mean |f(x) - x| over images and pixels, and what the lesson's strategy adds to it. After each epoch the
+same error is taken over the held-out images, and the weights of the best epoch are the model. The bar to pass is the
+best constant answer there is, the per-pixel median of the training images: a network that scores no better has
+collapsed, however small its loss.
 """
 
 import math
@@ -12,18 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
-from engine.data import Images, hold_out, shuffled
+from engine.data import shuffled
 from engine.device import backend
 from engine.errors import Collapsed, Diverged, Stopped
+from engine.lesson import Lesson
 from engine.measures import mean_mae
 from engine.models import chunk_size
+from engine.noise import seen_through
 from engine.resume import Standing, Training
+from engine.strategies.base import Strategy
 from engine.weights import WEIGHTS, save_weights
 from engine.work import Product, Report, Work
 from flashcards.contract.resources import Progress
-from flashcards.contract.specs import LearningSpec
+from flashcards.contract.specs import TeachingSpec
 
 FETCH_SECONDS = 0.5  # reading the loss makes a GPU's queue run dry: twice a second is enough for people
 ALIKE = 0.01  # of the range: the error allowed where all images are the same one
@@ -69,43 +72,51 @@ class Taught:
 
 
 def teach(
-    work: Work, images: Images, report: Report, stop: Callable[[], bool], show: Callable[[Taught], list[Product]]
+    work: Work, lesson: Lesson, report: Report, stop: Callable[[], bool], show: Callable[[Taught], list[Product]]
 ) -> Taught:
     """`show` makes products of the taught network; they are kept also where it turns out to have collapsed."""
     spec, device = work.spec, torch.device(work.device)
-    train_rows, validation_rows = hold_out(len(images), spec.validation_share, spec.seed)
+    images, strategy = lesson.images, lesson.strategy
+    train_rows, validation_rows = lesson.train_rows, lesson.validation_rows
     batches = math.ceil(len(train_rows) / spec.batch_size)
-    chunk = chunk_size(spec.architecture, images.shape)
+    chunk = chunk_size(lesson.architecture, images.shape)
 
-    training = Training.begin(spec, images.shape, device)
+    training = Training.begin(spec, lesson.architecture, images.shape, device, lesson.weights)
+    training.now.step, training.now.seconds = lesson.first_step, lesson.first_seconds
+    strategy.begin(training, lesson)
     if work.resume is not None:
-        _take_up(training, work, report)
+        _take_up(training, strategy, work, report)
     now, network, optimizer = training.now, training.network, training.optimizer
-    watch = Watch(work, training, images, len(train_rows), report, stop)
+    watch = Watch(work, training, lesson, report, stop)
 
     stopped_early = False
     while now.epoch <= spec.epochs and not stopped_early:
         order = train_rows[shuffled(len(train_rows), spec.seed, now.epoch)]
+        strategy.begin_epoch(now.epoch)
         network.train()
         while now.batch < batches:
             rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
             x_BCHW = images.batch(rows, device)
-            loss = F.l1_loss(network(x_BCHW), x_BCHW)
+            loss, error = strategy.loss(x_BCHW, now)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
+            strategy.after_backward()
             optimizer.step()
-            training.loss_sum.add_(loss.detach(), alpha=len(rows))
+            strategy.after_step(x_BCHW)
+            training.loss_sum.add_(error.detach(), alpha=len(rows))
             now.batch += 1
             now.step += 1
             watch.after_step(len(rows))
 
         train_mae = watch.loss()
         network.eval()  # with the running averages of a batch norm, as the model will be used
-        validation_mae = mean_mae(network, images, validation_rows, chunk, device, watch.stop_if_asked)
+        predict = seen_through(lesson.noise, network)
+        validation_mae = mean_mae(predict, images, validation_rows, chunk, device, watch.stop_if_asked)
         watch.refuse_infinite(validation_mae)
         report.metric(now.step, {"train_mae": train_mae, "validation_mae": validation_mae})
         if not training.best or validation_mae < now.best_validation_mae:
             training.keep_best(train_mae, validation_mae)
+            strategy.keep_best()
         stopped_early = now.epoch - now.best_epoch >= spec.patience
         training.next_epoch()
 
@@ -135,16 +146,14 @@ class Watch:
         self,
         work: Work,
         training: Training,
-        images: Images,
-        train_images: int,
+        lesson: Lesson,
         report: Report,
         stop: Callable[[], bool],
     ) -> None:
         self.work, self.training, self.report, self.stop = work, training, report, stop
-        self.image, self.range = images.shape, images.range
-        self.train_images = train_images
-        self.batches = math.ceil(train_images / work.spec.batch_size)
-        self.steps = self.batches * work.spec.epochs
+        self.lesson = lesson
+        self.train_images = len(lesson.train_rows)
+        self.steps = lesson.first_step + math.ceil(self.train_images / work.spec.batch_size) * work.spec.epochs
         self.earlier_seconds = training.now.seconds
         self.began = self.written = time.monotonic()
         self.fetched = -math.inf
@@ -174,7 +183,7 @@ class Watch:
 
     def refuse_infinite(self, error: float) -> None:
         if not math.isfinite(error):
-            spec: LearningSpec = self.work.spec
+            spec: TeachingSpec = self.work.spec
             raise Diverged(
                 f"the error became {error} in epoch {self.training.now.epoch}; take a learning_rate below "
                 f"{spec.learning_rate:g}, and see that the images lie in the range the network was given",
@@ -193,9 +202,8 @@ class Watch:
         )
 
     def save_best(self) -> Product:
-        spec = self.work.spec
-        path = self.work.out / WEIGHTS.name
-        save_weights(path, self.training.best, spec.architecture, self.image, self.range)
+        path, lesson = self.work.out / WEIGHTS.name, self.lesson
+        save_weights(path, self.training.best, lesson.architecture, lesson.images.shape, lesson.images.range)
         return WEIGHTS
 
     def _best_so_far(self) -> list[Product]:
@@ -204,7 +212,8 @@ class Watch:
     def _write_resume_point(self) -> None:
         self.loss()  # a training that went wrong is no place to come back to
         self.training.now.seconds = self.seconds()
-        path = self.training.write(self.work.out / "resume", _build(self.work))
+        about = self.lesson.about | {"build": _build(self.work)}
+        path = self.training.write(self.work.out / "resume", about, self.lesson.strategy.tensors())
         self.written = time.monotonic()
         self.report.resume_point(path, self.training.now.step)
 
@@ -231,8 +240,10 @@ def _build(work: Work) -> str:
     return f"{backend(work.device)}, {torch.backends.cpu.get_cpu_capability()}, {work.threads} threads"
 
 
-def _take_up(training: Training, work: Work, report: Report) -> None:
-    earlier, here = training.take_up(work.resume), _build(work)
+def _take_up(training: Training, strategy: Strategy, work: Work, report: Report) -> None:
+    told, kept = training.take_up(work.resume)
+    strategy.take_up(kept)
+    earlier, here = told["build"], _build(work)
     if earlier != here:
         report.note(
             f"this training was begun on {earlier} and goes on on {here}: the last digits of its weights may differ "

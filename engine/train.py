@@ -9,6 +9,7 @@ from engine import capsule
 from engine.data import Images, load_images
 from engine.errors import DatasetUnfit
 from engine.files import digest_of
+from engine.lesson import plain_lesson
 from engine.pictures import save_reconstructions
 from engine.teach import Taught, teach
 from engine.weights import WEIGHTS
@@ -24,7 +25,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     def show(taught: Taught) -> list[Product]:
         return [save_reconstructions(work.out, taught.network, images, taught.validation_rows, device)]
 
-    taught = teach(work, images, report, stop, show)
+    taught = teach(work, plain_lesson(spec, images), report, stop, show)
     every = np.arange(len(images))
     meter = capsule.measure(taught.network, images, every, taught.chunk, device, taught.stop_if(stop))
     measured = meter.capsule(digest_of(work.out / WEIGHTS.name))

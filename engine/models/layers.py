@@ -22,6 +22,12 @@ class Autoencoder(nn.Module):
     def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         return self.decoder(self.encoder(x_BCHW))
 
+    def in_training(
+        self, x_BCHW: torch.Tensor, generator: torch.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor | float]:
+        """The answer that is scored while it learns, and what is added to the score. Families may draw from here."""
+        return self(x_BCHW), 0.0
+
 
 def conv(in_channels: int, out_channels: int, generator: torch.Generator | None, stride: int = 1) -> nn.Conv2d:
     return _begun(nn.Conv2d(in_channels, out_channels, 3, stride, padding=1), generator)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import torch
 
 from engine import capsule
 from engine.data import Images
+from engine.files import digest_of
 from engine.models import build
+from engine.run import run
 from engine.weights import load_network, save_weights
-from engine.work import CardsInput, DatasetInput, ModelInput, Work
-from flashcards.contract.architecture import BlkArchitecture
+from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, TaskInput, Work
+from flashcards.contract.architecture import BlkArchitecture, architecture_spec
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
 from flashcards.contract.specs import job_spec
@@ -180,3 +183,105 @@ def evaluate_cards_work(folder, new_model, tmp_path):
         )
 
     return make
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner in files, as the record would hand it to the engine: each task learnt gives the next version."""
+
+    folder: Callable[[], Path]
+    datasets: dict[str, DatasetInput]
+    input: LearnerInput
+    model: ModelInput | None = None
+    work: Work | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def result(self):
+        return self.outcome.result
+
+    @property
+    def names(self) -> set[str]:
+        return {product.name for product in self.outcome.products}
+
+    def task(self, name: str, resume=None, resume_seconds=1e9, **fields) -> Work:
+        asked = {"epochs": 20, "batch_size": 10, "learning_rate": 0.01, "name": name} | fields
+        where = {"dataset": f"dataset_{NOBODY}", "learner": f"learner_{NOBODY}"}
+        return Work(
+            spec=job_spec.validate_python({"kind": "learn"} | where | asked),
+            out=self.folder(),
+            model=self.model,
+            dataset=self.datasets[name],
+            learner=self.input,
+            resume=resume,
+            resume_seconds=resume_seconds,
+        )
+
+    def learn(self, name: str, report: Recorder | None = None, **fields) -> "Learner":
+        work = self.task(name, **fields)
+        return self.after(work, run(work, report or Recorder(), lambda: False))
+
+    def after(self, work: Work, outcome: Outcome) -> "Learner":
+        """The next version."""
+        out, earlier = work.out, self.input
+        names = [*(task.name for task in earlier.tasks), work.spec.name]
+        tests = [*(task.test for task in earlier.tasks), work.test_dataset or work.dataset]
+        tasks = [
+            TaskInput(name=name, capsule=out / f"capsule-{number}.safetensors", test=test)
+            for number, (name, test) in enumerate(zip(names, tests, strict=True), start=1)
+        ]
+        made = {product.name for product in outcome.products}
+        model = ModelInput(
+            path=out / "model.safetensors",
+            digest=digest_of(out / "model.safetensors"),
+            architecture=earlier.architecture,
+            input=ImageShape(8, 8, 1),
+            range=earlier.range,
+            made_here=True,
+        )
+        learner = replace(
+            earlier,
+            tasks=tasks,
+            measures=[*earlier.measures, outcome.result.measures],
+            state=out / "state.safetensors" if "state.safetensors" in made else None,
+            images=out / "images.npz" if "images.npz" in made else None,
+        )
+        return replace(self, input=learner, model=model, work=work, outcome=outcome)
+
+    def without_images(self) -> "Learner":
+        """As it is when the datasets of the earlier tasks are gone."""
+        tasks = [replace(task, test=None) for task in self.input.tasks]
+        rows = [[measure.model_copy(update={"mae": None}) for measure in row] for row in self.input.measures]
+        return replace(self, input=replace(self.input, tasks=tasks, measures=rows))
+
+
+@pytest.fixture(scope="session")
+def digits_by_class(digits, tmp_path_factory) -> dict[str, DatasetInput]:
+    """Tasks: digits 0 and 1, then 2 and 3, and so on, each with images to learn from and to test on."""
+    folder, found = tmp_path_factory.mktemp("tasks"), {}
+    for name, classes in {"low": (0, 1), "high": (4, 7), "last": (3, 8)}.items():
+        parts = {
+            split: digits[f"x_{split}"][np.isin(digits[f"y_{split}"], classes)][:most]
+            for split, most in (("train", 120), ("test", 30))
+        }
+        path = folder / f"{name}.npz"
+        np.savez(path, x_train=parts["train"], x_test=parts["test"])
+        found[name] = DatasetInput(path=path, digest=name)
+    return found
+
+
+@pytest.fixture
+def new_learner(folder, digits_by_class):
+    def make(architecture="blk_2_fil_8", scenario="reconstruction", noise=0.1, clip=True, **datasets) -> Learner:
+        spec = architecture_spec.validate_python(architecture)
+        start = LearnerInput(
+            scenario=scenario, noise=noise, clip=clip, architecture=spec, range=(0.0, 1.0), tasks=[], measures=[]
+        )
+        return Learner(folder, digits_by_class | datasets, start)
+
+    return make
+
+
+@pytest.fixture
+def learner(new_learner):
+    return new_learner()

@@ -1,0 +1,81 @@
+"""A row of a learner's matrix: the error on every task so far, on its test images, and without any.
+
+The estimate for an earlier task, from nothing but the two networks and the task's capsule:
+
+    estimate = last estimate + (error of the new network on cards - error of the old one on the same cards)
+
+By the triangle inequality an image's error can grow by no more than what the new network adds on the old one's answers
+(and on their neighbourhood), and cards are such answers. Differences are added, not ratios multiplied: on cards the old
+error is small, and a ratio of small numbers runs wild. It starts from what was measured while the images were there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from engine.errors import Diverged
+from engine.measures import mae_B, psnr_B, ssim_B
+from engine.noise import Noise, seen_through
+from engine.refresh import Refreshed
+from engine.task_data import TestImages
+from flashcards.contract.results import TaskMeasure
+from flashcards.contract.specs import Budget
+
+
+@torch.inference_mode()
+def measure_task(
+    name: str,
+    network: torch.nn.Module,
+    test: TestImages,
+    noise: Noise | None,
+    chunk: int,
+    device: torch.device,
+    between: Callable[[], None],
+) -> TaskMeasure:
+    predict, ends, parts = seen_through(noise, network), test.images.range, []
+    for first in range(0, len(test.rows), chunk):
+        x_BCHW = test.images.batch(test.rows[first : first + chunk], device)
+        pair = (x_BCHW, predict(x_BCHW))
+        parts.append(torch.stack([mae_B(*pair), psnr_B(*pair, ends), ssim_B(*pair, ends)]).cpu().double().numpy())
+        between()
+    mae, psnr, ssim = np.concatenate(parts, axis=1).mean(1).tolist()
+    if not np.isfinite(mae):
+        raise Diverged(f"the network gives no finite answer to images of task {name}: look at its weights")
+    return TaskMeasure(task=name, mae=mae, psnr=psnr, ssim=ssim)
+
+
+def estimate(last: TaskMeasure | None, cards: Refreshed) -> float | None:
+    """None where the task's error was never known."""
+    if last is None:
+        return None
+    known = last.mae if last.estimated_mae is None else last.estimated_mae
+    return None if known is None else max(0.0, known + cards.new_error - cards.base_error)
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Of the task that suffered most."""
+
+    task: str
+    rise: float
+    before: float | None  # its error at the base version
+    on: str
+
+    def breaks(self, budget: Budget) -> bool:
+        if budget.absolute is not None:
+            return self.rise > budget.absolute
+        return self.before is not None and self.rise > budget.relative * self.before
+
+
+def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], cards: list[Refreshed]) -> Forgetting | None:
+    """On images where both versions were measured on them, else by what happened to the cards."""
+    rises = []
+    for before, after, each in zip(earlier, row, cards, strict=False):
+        if before.mae is not None and after.mae is not None:
+            rises.append(Forgetting(before.task, after.mae - before.mae, before.mae, "images"))
+        else:
+            known = before.mae if before.estimated_mae is None else before.estimated_mae
+            rises.append(Forgetting(before.task, each.new_error - each.base_error, known, "cards"))
+    return max(rises, key=lambda each: each.rise, default=None)

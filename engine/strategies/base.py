@@ -1,0 +1,85 @@
+"""Hooks around the steps of a training, in the order they are called:
+
+    begin, take_up?, (begin_epoch, (loss, after_backward, after_step)*, keep_best?)*, end
+
+Those here do nothing but score a batch: mean |f(x) - x|, and mean |f(c) - c| of what is replayed beside it. `tensors`
+is what a resume point has to hold for the next step to be the same; `end` is what a version keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from engine.resume import Standing, Training
+from engine.strategies.replay import Replay
+from engine.work import Product
+from flashcards.contract.recipe import Recipe
+
+if TYPE_CHECKING:
+    from engine.lesson import Lesson
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a strategy hands to the next task, beside the network and the capsules."""
+
+    state: dict[str, torch.Tensor] = field(default_factory=dict)
+    images: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+class Strategy:
+    replay: Replay | None = None
+    weight = 1.0
+    recipes: list[Recipe] = []
+
+    def begin(self, training: Training, lesson: Lesson) -> None:
+        self.network, self.generator, self.noise = training.network, training.generator, lesson.noise
+        self.train_images = len(lesson.train_rows)
+
+    def take_up(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Go on from what `tensors` gave, the network being back already."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        if self.replay is not None:
+            self.replay.begin_epoch(epoch, self.train_images)
+
+    def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is descended, and the error on these images, which is told."""
+        if self.replay is None:
+            y_BCHW, penalty = self.answer(x_BCHW)
+            error = F.l1_loss(y_BCHW, x_BCHW)
+            return error + penalty, error
+        # As many old ones as new ones, in one pass through the network.
+        old_BCHW = self.replay.batch(now.batch, len(x_BCHW), x_BCHW.device)
+        y_BCHW, penalty = self.answer(torch.cat([x_BCHW, old_BCHW]))
+        error = F.l1_loss(y_BCHW[: len(x_BCHW)], x_BCHW)
+        return error + self.weight * F.l1_loss(y_BCHW[len(x_BCHW) :], old_BCHW) + penalty, error
+
+    def answer(self, x_BCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | float]:
+        """Old ones see noise as well: it is the denoising of the old tasks that is to be kept."""
+        seen_BCHW = x_BCHW if self.noise is None else self.noise.add(x_BCHW, self.generator)
+        return self.network.in_training(seen_BCHW, self.generator)
+
+    def after_backward(self) -> None: ...
+
+    def after_step(self, x_BCHW: torch.Tensor) -> None: ...
+
+    def keep_best(self) -> None:
+        """The weights of this epoch are the best so far."""
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def end(self, network: torch.nn.Module) -> Kept:
+        """`network` has the weights of its best epoch."""
+        return Kept()
+
+    def products(self) -> Iterable[Product]:
+        """Pictures of what was replayed."""
+        return ()

@@ -1,0 +1,73 @@
+"""`flashcards`, Algorithm 2 of the paper: theta* = argmin mean |f(x) - x| + lambda mean |f(c) - c|, from the old theta.
+
+x are the new images, c cards that the network of the base version made of itself: equally many for each earlier task,
+started from the capsule of that task where there is one.
+
+In denoising the paper adds noise to the images of all tasks and says nothing of cards. Cards are made as ever, by
+passes without noise, and are the clean side of a pair: they are shown with noise, as the images they stand for are.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from engine import pictures
+from engine.data import Images
+from engine.files import write_whole
+from engine.strategies.base import Strategy
+from engine.strategies.replay import Replay, derived_seed
+from engine.strategies.setting import Setting
+from engine.task_cards import TaskCards, open_task_cards
+from engine.work import Product
+from flashcards.contract.strategies import Flashcards
+
+CARDS = Product("cards.png", "image/png")
+
+
+def shares(count: int, tasks: int) -> list[int]:
+    """Equal ones, the earliest tasks getting what is left over."""
+    return [count // tasks + (task < count % tasks) for task in range(tasks)]
+
+
+def save_sheet(setting: Setting, x_NHWC: np.ndarray) -> Product:
+    """Cards lie task by task: shown are some of each."""
+    some = np.linspace(0, len(x_NHWC) - 1, min(len(x_NHWC), pictures.SHEET_CARDS)).astype(int)
+    pixels = pictures.to_pixels(x_NHWC[some], setting.images.range)
+    write_whole(setting.work.out / CARDS.name, pictures.sheet(pixels))
+    return CARDS
+
+
+class FlashcardsReplay(Strategy):
+    def __init__(self, setting: Setting) -> None:
+        config: Flashcards = setting.config
+        self.setting, self.weight, self.fresh = setting, config.weight, config.fresh
+        if setting.base is None:
+            return
+        self.sources = self._open(config)
+        self.recipes = [cards.recipe() for cards in self.sources]
+        self._make(epoch=0)
+
+    def _open(self, config: Flashcards) -> list[TaskCards]:
+        setting = self.setting
+        counts = shares(config.count, len(setting.names))
+        seed = setting.work.spec.seed
+        return [
+            open_task_cards(setting, task, count, derived_seed(seed, number), config.source, config.r)
+            for number, (task, count) in enumerate(zip(setting.work.learner.tasks, counts, strict=True), start=1)
+            if count
+        ]
+
+    def _make(self, epoch: int) -> None:
+        """Epoch 0: those that serve for the whole training."""
+        setting = self.setting
+        cards_NHWC = np.concatenate([cards.make(epoch) for cards in self.sources])
+        spec = setting.work.spec
+        self.replay = Replay(Images(cards_NHWC, setting.images.range), spec.seed, spec.batch_size)
+
+    def begin_epoch(self, epoch: int) -> None:
+        if self.replay is not None and self.fresh and epoch > 1:
+            self._make(epoch - 1)
+        super().begin_epoch(epoch)
+
+    def products(self) -> Iterable[Product]:
+        return () if self.replay is None else [save_sheet(self.setting, self.replay.images.x_NHWC)]

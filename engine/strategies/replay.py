@@ -1,0 +1,34 @@
+"""Old samples beside new ones: each batch gets as many of the old as it has of the new."""
+
+import math
+
+import numpy as np
+import torch
+
+from engine.data import Images, shuffled
+from engine.hashing import keys
+
+OWN_STREAM = 2**32  # away from the numbers of tasks: the order of old samples is no echo of that of the new
+
+
+def derived_seed(seed: int, *places: int) -> int:
+    """Another seed for each of these places, within the 63 bits of the contract."""
+    for place in places:
+        seed = int(keys(seed, place, 1)[0]) >> 1
+    return seed
+
+
+class Replay:
+    def __init__(self, images: Images, seed: int, batch_size: int) -> None:
+        self.images, self.batch_size = images, batch_size
+        self.seed = derived_seed(seed, OWN_STREAM)
+
+    def begin_epoch(self, epoch: int, train_images: int) -> None:
+        """Shuffled anew as often as it takes to go beside all new images: a function of (seed, epoch) alone."""
+        rounds = math.ceil(train_images / len(self.images))
+        orders = [shuffled(len(self.images), self.seed, epoch * rounds + number) for number in range(rounds)]
+        self.order = np.concatenate(orders)
+
+    def batch(self, number: int, count: int, device: torch.device) -> torch.Tensor:
+        first = number * self.batch_size
+        return self.images.batch(self.order[first : first + count], device)
