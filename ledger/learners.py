@@ -33,7 +33,7 @@ class MovedOn(Exception):
 
 def capsule_file(task: int) -> str:
     """1 is the first task."""
-    return f"capsule_{task}.safetensors"
+    return f"capsule-{task}.safetensors"
 
 
 def create(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Learner, list[Kept]]:
@@ -85,7 +85,8 @@ def _common(tenant: str, spec: LearnerSpec) -> dict[str, Any]:
 
 
 def _first_version(learner: Learner, model: Model) -> Version:
-    memory = Memory(network=4 * model.parameters, capsules=model.capsule["size"] if model.capsule else 0)
+    network = architecture_spec.validate_python(model.architecture).size(parse_image_shape(model.input))
+    memory = Memory(network=network, capsules=model.capsule["size"] if model.capsule else 0)
     return Version(
         learner_id=learner.id,
         number=0,
