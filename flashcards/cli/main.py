@@ -5,7 +5,7 @@ import typer
 from typer.core import TyperGroup
 
 import flashcards
-from flashcards.cli import capsule, cards, datasets, demo, jobs, keys, models, processes, storage, work
+from flashcards.cli import capsule, cards, datasets, demo, jobs, keys, learners, models, processes, storage, work
 from flashcards.cli.output import complain
 from flashcards.errors import FlashcardsError
 
@@ -39,6 +39,7 @@ app.add_typer(models.app, name="models", help="Networks: architecture and weight
 app.add_typer(datasets.app, name="datasets", help="Images to train and to evaluate on.")
 app.add_typer(jobs.app, name="jobs", help="Work asked for: how far it is, what came of it.")
 app.add_typer(cards.app, name="cards", help="Sets of flashcards.")
+app.add_typer(learners.app, name="learners", help="Networks that learn task after task.")
 app.add_typer(keys.app, name="keys", help="Who may come in, and how far.")
 
 

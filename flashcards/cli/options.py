@@ -67,9 +67,19 @@ def as_labels(pairs: list[str] | None) -> dict[str, str]:
 
 def as_architecture(text: str | None) -> Any:
     """A name, or JSON with the fields of its family."""
+    return _name_or_json(text, "--architecture")
+
+
+def as_strategy(text: str | None) -> Any:
+    """A name, which stands for a strategy as it is by default, or JSON with its fields."""
+    found = _name_or_json(text, "--strategy")
+    return {"kind": found} if isinstance(found, str) else found
+
+
+def _name_or_json(text: str | None, option: str) -> Any:
     if text is None or not text.lstrip().startswith("{"):
         return text
     try:
         return json.loads(text)
     except ValueError:
-        raise typer.BadParameter("this is not JSON", param_hint="--architecture") from None
+        raise typer.BadParameter("this is not JSON", param_hint=option) from None

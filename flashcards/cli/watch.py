@@ -13,6 +13,7 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    LearnResult,
     NoopResult,
     TrainResult,
 )
@@ -59,6 +60,8 @@ def result_facts(job: Job) -> Facts:
             return _analyzed(analyzed)
         case DistillResult() as distilled:
             return _distilled(distilled)
+        case LearnResult() as learnt:
+            return _learnt(learnt)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
         case EvaluateCardsResult() as evaluated_cards:
@@ -126,6 +129,21 @@ def _distilled(result: DistillResult) -> Facts:
         ),
         ("epochs", f"{result.epochs}, the best was {result.best_epoch}"),
         ("speed", f"{result.images_per_second:,.0f} cards/s"),
+    ]
+
+
+def _learnt(result: LearnResult) -> Facts:
+    forgot = result.forgetting
+    return [
+        ("learner", f"{result.learner}, now at version {result.version}"),
+        *(
+            (f"MAE on {each.task}", "no images to tell" if each.mae is None else f"{each.mae:.4f}")
+            for each in result.measures
+        ),
+        *([] if forgot is None else [("forgetting", f"{forgot:+.4f} at worst, measured on {result.forgetting_on}")]),
+        ("epochs", f"{result.epochs}, the best was {result.best_epoch}"),
+        ("speed", f"{result.images_per_second:,.0f} images/s"),
+        ("matrix", f"flashcards learners matrix {result.learner}"),
     ]
 
 

@@ -1,17 +1,17 @@
-"""Commands that ask for work: train, capture, analyze, distill, evaluate."""
+"""Commands that ask for work: train, capture, analyze, distill, learn, evaluate."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from flashcards.cli.options import AsJson, Labels, as_architecture, as_labels, connect, given, spec_option
+from flashcards.cli.options import AsJson, Labels, as_architecture, as_labels, as_strategy, connect, given, spec_option
 from flashcards.cli.output import print_json, say
 from flashcards.cli.watch import print_outcome, watch
 from flashcards.contract.recipe import CardDtype, Source
 from flashcards.contract.resources import Job
 from flashcards.contract.results import CaptureResult
-from flashcards.contract.specs import AnalyzeSpec, CaptureSpec, DistillSpec, EvaluateSpec, Spec, TrainSpec
+from flashcards.contract.specs import AnalyzeSpec, CaptureSpec, DistillSpec, EvaluateSpec, LearnSpec, Spec, TrainSpec
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="id of a dataset", show_default=False)]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="id of a model", show_default=False)]
@@ -177,6 +177,54 @@ def distill(
     _do(ctx, spec, detach, as_json)
 
 
+def learn(
+    ctx: typer.Context,
+    learner: Annotated[str, typer.Argument(metavar="LEARNER", help="id of a learner", show_default=False)],
+    dataset: DatasetArgument,
+    strategy: Annotated[
+        str | None, typer.Option(metavar="NAME|JSON", help="such as naive, or its fields", show_default="flashcards")
+    ] = None,
+    test_dataset: Annotated[str | None, spec_option(LearnSpec, "test_dataset")] = None,
+    max_forgetting: Annotated[
+        float | None, typer.Option(help="largest rise of an earlier task's error that is accepted", show_default=False)
+    ] = None,
+    base_version: Annotated[int | None, spec_option(LearnSpec, "base_version")] = None,
+    epochs: Annotated[int | None, spec_option(LearnSpec, "epochs")] = None,
+    batch_size: Annotated[int | None, spec_option(LearnSpec, "batch_size")] = None,
+    learning_rate: Annotated[float | None, spec_option(LearnSpec, "learning_rate")] = None,
+    patience: Annotated[int | None, spec_option(LearnSpec, "patience")] = None,
+    seed: Annotated[int | None, spec_option(LearnSpec, "seed")] = None,
+    name: Annotated[str | None, spec_option(LearnSpec, "name")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Teach a learner its next task, and keep what it knows by a strategy."""
+    spec = given(
+        kind="learn",
+        learner=learner,
+        dataset=dataset,
+        strategy=as_strategy(strategy),
+        test_dataset=test_dataset,
+        max_forgetting=given(absolute=max_forgetting) or None,
+        base_version=base_version,
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        patience=patience,
+        seed=seed,
+        name=name,
+        labels=as_labels(label),
+        device=device,
+        timeout_seconds=timeout,
+        max_attempts=max_attempts,
+    )
+    _do(ctx, spec, detach, as_json)
+
+
 def evaluate(
     ctx: typer.Context,
     subject: Annotated[
@@ -222,5 +270,5 @@ def _do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (train, capture, analyze, distill, evaluate):
+    for command in (train, capture, analyze, distill, learn, evaluate):
         app.command()(command)

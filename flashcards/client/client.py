@@ -13,6 +13,7 @@ from flashcards.client.flashcards import FlashcardSets
 from flashcards.client.http import Http
 from flashcards.client.jobs import PATH, Jobs
 from flashcards.client.keys import Keys
+from flashcards.client.learners import Learners
 from flashcards.client.models import Models
 from flashcards.contract.resources import Job, Storage, StoredFile, Validated
 from flashcards.contract.specs import Spec
@@ -41,6 +42,7 @@ class Client:
         self.datasets = Datasets(self._http)
         self.jobs = Jobs(self._http)
         self.flashcards = FlashcardSets(self._http)
+        self.learners = Learners(self._http)
         self.keys = Keys(self._http)
 
     @property

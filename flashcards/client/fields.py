@@ -5,6 +5,8 @@ from typing import Any, Literal, Required, TypedDict
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.recipe import CardDtype, Source
+from flashcards.contract.specs import Budget
+from flashcards.contract.strategies import Strategy
 
 
 class Fields(TypedDict, total=False):
@@ -14,8 +16,7 @@ class Fields(TypedDict, total=False):
     max_attempts: int
 
 
-class LearningFields(Fields, total=False):
-    architecture: str | Architecture | Mapping[str, Any]
+class TeachingFields(Fields, total=False):
     name: str | None
     epochs: int
     batch_size: int
@@ -23,6 +24,18 @@ class LearningFields(Fields, total=False):
     validation_share: float
     patience: int
     seed: int
+
+
+class LearningFields(TeachingFields, total=False):
+    architecture: str | Architecture | Mapping[str, Any]
+
+
+class TaskFields(TeachingFields, total=False):
+    dataset: Required[str]
+    test_dataset: str | None
+    strategy: Strategy | Mapping[str, Any]
+    max_forgetting: Budget | Mapping[str, float] | None
+    base_version: int | None
 
 
 class TrainFields(LearningFields, total=False):

@@ -143,7 +143,7 @@ class TestFailures:
     def test_a_task_that_breaks_its_budget_leaves_the_learner_where_it_was(self, api, taught, parts):
         budget = {"absolute": 1e-9}
         job = wait_for(api, post_task(api, taught, parts[1], max_forgetting=budget, learning_rate=0.5)["id"])
-        assert job["state"] == "failed", job
+        assert (job["state"], job["error"]["type"]) == ("failed", "forgot-too-much"), job["error"]
         assert head(api, taught)["version"] == 2
         assert len(api.get(f"/v1/learners/{taught['id']}/versions").json()["items"]) == 2
 

@@ -16,7 +16,19 @@ from sqlalchemy.orm import Session
 from ledger.db import Database
 from ledger.lifecycle import TERMINAL, TRANSITIONS
 from ledger.store import Store
-from ledger.tables import Artifact, Attempt, Blob, Event, Flashcards, Job, Model, Worker
+from ledger.tables import (
+    Artifact,
+    Attempt,
+    Blob,
+    Event,
+    Flashcards,
+    Job,
+    Learner,
+    Model,
+    Version,
+    VersionCapsule,
+    Worker,
+)
 
 #: What a job that succeeded has made, by its kind: neither less nor more.
 PRODUCTS = {
@@ -37,7 +49,10 @@ def assert_ledger_sound(db: Database, store: Store | None = None, chance: Random
         events = _by_job(session.scalars(select(Event).order_by(Event.job_id, Event.seq)))
         attempts = _by_job(session.scalars(select(Attempt).order_by(Attempt.job_id, Attempt.number)))
         artifacts = _by_job(session.scalars(select(Artifact).order_by(Artifact.job_id, Artifact.name)))
-        models = _by_job(session.scalars(select(Model).where(Model.job_id.is_not(None))))
+        made = select(Model).where(Model.job_id.is_not(None), Model.origin != "learn")  # those are made by hand
+        models = _by_job(session.scalars(made))
+        versions = _by_job(session.scalars(select(Version).where(Version.job_id.is_not(None))))
+        _check_learners(session, jobs)
         flashcards = _by_job(session.scalars(select(Flashcards)))
         blobs = {(blob.tenant, blob.digest): blob.size for blob in session.scalars(select(Blob))}
     for job in jobs:
@@ -45,6 +60,8 @@ def assert_ledger_sound(db: Database, store: Store | None = None, chance: Random
         _check_attempts(job, attempts[job.id])
         if store is not None:
             _check_products(job, artifacts[job.id], models[job.id], flashcards[job.id])
+            learnt = job.state == "succeeded" and job.kind == "learn"
+            assert len(versions[job.id]) == learnt, f"{job.id} is {job.state} and made {len(versions[job.id])} versions"
         for artifact in artifacts[job.id]:
             known = blobs.get((job.tenant, artifact.digest))
             assert known == artifact.size, f"{job.id}: {artifact.name} has {artifact.size} bytes, its blob {known}"
@@ -95,11 +112,31 @@ def _check_attempts(job: Job, attempts: Sequence[Attempt]) -> None:
     assert job.strikes <= job.max_attempts, f"{job.id}: {job.strikes} strikes of {job.max_attempts}"
 
 
+def _check_learners(session: Session, jobs: Sequence[Job]) -> None:
+    """One task at a time; every version but the first has a parent before it; what they refer to is on record."""
+    running = [job.learner_id for job in jobs if job.state == "running" and job.learner_id is not None]
+    assert len(running) == len(set(running)), f"two tasks of a learner run at once: {running}"
+    versions = {(row.learner_id, row.number): row for row in session.scalars(select(Version))}
+    for learner in session.scalars(select(Learner)):
+        known = learner.version is None or (learner.id, learner.version) in versions
+        assert known, f"{learner.id} is at version {learner.version}, which is not there"
+    for (learner_id, number), row in versions.items():
+        grown = row.parent is None or (row.parent < number and (learner_id, row.parent) in versions)
+        assert grown, f"{learner_id}, version {number}: its parent is {row.parent}"
+    for row in [*versions.values(), *session.scalars(select(VersionCapsule))]:
+        assert session.get(Blob, (row.tenant, row.digest)), f"{row.learner_id}, version {row.number}: a file is missing"
+
+
 def _check_products(job: Job, artifacts: Sequence[Artifact], models: list[Model], sets: list[Flashcards]) -> None:
     succeeded = job.state == "succeeded"
     products = [artifact for artifact in artifacts if artifact.role == "product"]
     names = [product.name for product in products]
-    assert not succeeded or names == PRODUCTS[job.kind], f"{job.id}, {job.kind}: it succeeded and made {names}"
+    if job.kind == "learn":
+        tasks = job.result["task"] if succeeded else 0
+        expected = [*(f"capsule-{task}.safetensors" for task in range(1, tasks + 1)), "model.safetensors"]
+        assert not succeeded or set(expected) <= set(names), f"{job.id}: it has learnt {tasks} tasks and made {names}"
+    else:
+        assert not succeeded or names == PRODUCTS[job.kind], f"{job.id}, {job.kind}: it succeeded and made {names}"
     assert len({product.attempt for product in products}) <= 1, f"{job.id}: products of several attempts"
     makes_a_model = succeeded and job.kind in ("train", "distill")
     assert len(models) == makes_a_model, f"{job.id} is {job.state} and made {len(models)} models"

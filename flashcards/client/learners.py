@@ -1,0 +1,84 @@
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Unpack
+
+from pydantic_core import to_jsonable_python
+
+from flashcards.client.fields import TaskFields
+from flashcards.client.resource import AT_ONCE, Resource, at, each
+from flashcards.contract.architecture import Architecture
+from flashcards.contract.learners import Learner, Matrix, Scenario, Version
+from flashcards.contract.resources import Job, Model, Page
+
+
+class Learners(Resource[Learner]):
+    path = "/v1/learners"
+    item = Learner
+    page = Page[Learner]
+
+    def create(
+        self,
+        name: str | None = None,
+        model: str | None = None,
+        architecture: str | Architecture | Mapping[str, Any] | None = None,
+        range: tuple[float, float] | None = None,
+        scenario: Scenario | None = None,
+        noise: float | None = None,
+        clip: bool | None = None,
+    ) -> Learner:
+        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet."""
+        fields = {
+            "name": name,
+            "model": model,
+            "architecture": architecture,
+            "range": range,
+            "scenario": scenario,
+            "noise": noise,
+            "clip": clip,
+        }
+        body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
+        return self._http.post(Learner, self.path, body)
+
+    def learn(self, id: str, **fields: Unpack[TaskFields]) -> Job:
+        """Queue its next task. Tasks of a learner run one after the other, in the order in which they came."""
+        return self._http.post(Job, at(self.path, id, "tasks"), to_jsonable_python(fields))
+
+    def versions(self, id: str, limit: int = 50, cursor: str | None = None) -> Page[Version]:
+        """One page, newest first; its `next_cursor` asks for the next."""
+        return self._http.get(Page[Version], at(self.path, id, "versions"), {"limit": limit, "cursor": cursor})
+
+    def each_version(self, id: str) -> Iterator[Version]:
+        """All of them, newest first, a page at a time."""
+        return each(lambda cursor: self.versions(id, AT_ONCE, cursor))
+
+    def version(self, id: str, number: int) -> Version:
+        return self._http.get(Version, self._version(id, number))
+
+    def weights(self, id: str, number: int, to: str | PathLike[str]) -> Path:
+        """The safetensors file of a version, to the file or into the folder `to`."""
+        return self._http.download(f"{self._version(id, number)}/weights", to, f"{id}-{number}.safetensors")
+
+    def capsule(self, id: str, number: int, task: int, to: str | PathLike[str]) -> Path:
+        """What a version keeps of one of its tasks, the first of which is 1: a safetensors file."""
+        path = f"{self._version(id, number)}/capsules/{task}"
+        return self._http.download(path, to, f"{id}-{number}-capsule-{task}.safetensors")
+
+    def as_model(self, id: str, number: int) -> Model:
+        """A model with the weights of a version, for jobs that read models."""
+        return self._http.post(Model, f"{self._version(id, number)}/model")
+
+    def matrix(self, id: str) -> Matrix:
+        """The error on each task after each task, and how much was forgotten."""
+        return self._http.get(Matrix, at(self.path, id, "matrix"))
+
+    def matrix_csv(self, id: str) -> str:
+        """The same as a table that a spreadsheet opens."""
+        return self._http.content(at(self.path, id, "matrix"), {"format": "csv"}).decode()
+
+    def roll_back(self, id: str, version: int) -> Learner:
+        """The next task starts from this version. Those after it stay."""
+        return self._http.post(Learner, at(self.path, id, "rollback"), {"version": version})
+
+    def _version(self, id: str, number: int) -> str:
+        return at(self.path, id, "versions", str(number))
