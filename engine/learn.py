@@ -136,11 +136,12 @@ class Desk:
     def attempt(self, work: Work, which: Try) -> Done:
         setting = self._setting(which)
         strategy = open_strategy(setting)
+        material = strategy.material()
         lesson = Lesson(
             architecture=work.learner.architecture,
-            images=self.data.images,
-            train_rows=self.data.train_rows,
-            validation_rows=self.data.validation_rows,
+            images=material.images,
+            train_rows=material.train_rows,
+            validation_rows=material.validation_rows,
             weights=None if self.base is None else self.base.state_dict(),
             noise=self.noise,
             strategy=strategy,
@@ -177,6 +178,7 @@ class Desk:
             images=self.data.images,
             train_rows=self.data.train_rows,
             validation_rows=self.data.validation_rows,
+            own_rows=self.data.own_rows,
             noise=self.noise,
             chunk=self.chunk,
             device=self.device,
@@ -241,6 +243,7 @@ class Desk:
             WEIGHTS,
             *(capsule.save(work.out, each, capsule.of_task(n)) for n, each in enumerate(capsules, start=1)),
         ]
+        done.strategy.setting = done.setting
         kept = done.strategy.end(taught.network)
         products += self._save(kept)
         products += done.strategy.products()

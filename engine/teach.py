@@ -102,7 +102,7 @@ def teach(
             loss.backward()
             strategy.after_backward()
             optimizer.step()
-            strategy.after_step(x_BCHW)
+            strategy.after_step()
             training.loss_sum.add_(error.detach(), alpha=len(rows))
             now.batch += 1
             now.step += 1
