@@ -2,9 +2,9 @@
 
 theta* = argmin mean |f(x) - x| + lambda/2 sum_k F_k (theta_k - theta_old,k)^2
 
-F_k is the mean of (d L / d theta_k)^2 over images of a task at its end, summed over tasks. L is the negative
-log-likelihood of an image under a Laplace distribution as wide as the mean error b, sum |f(x) - x| / b, in units of the
-loss that is descended, which is b / pixels of it: F = pixels / b * mean (d mean |f(x) - x| / d theta)^2.
+F_k is the Fisher information of a task, at its end and over its own images, summed over tasks. The error of an image,
+e = mean |f(x) - x|, is taken for one observation of an exponential law of mean b, the error of all: its negative
+log-likelihood is e / b, and b times that is what is descended. So F = b mean (d (e / b) / d theta)^2.
 """
 
 from __future__ import annotations
@@ -59,5 +59,5 @@ class ElasticWeights(Strategy):
             total += error.item()
             setting.between()
         network.requires_grad_(False)
-        scale = setting.images.shape.pixels / max(total / len(rows), 1e-12) / len(rows)
+        scale = 1 / max(total, 1e-12)  # 1 / b, and the mean over the images
         return {name: scale * square for (name, _), square in zip(network.named_parameters(), squares, strict=True)}
