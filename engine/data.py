@@ -65,6 +65,16 @@ class Images:
         return x.div_(255).mul_(high - low).add_(low)
 
 
+def joined(arrays: list[np.ndarray], range: tuple[float, float]) -> Images:
+    """x_NHWC after x_NHWC; where some are floating, all are."""
+    if any(array.dtype != np.uint8 for array in arrays):
+        everything = [np.arange(len(array)) for array in arrays]
+        cpu = torch.device("cpu")
+        batches = [Images(x, range).batch(rows, cpu) for x, rows in zip(arrays, everything, strict=True)]
+        arrays = [x_BCHW.permute(0, 2, 3, 1).numpy() for x_BCHW in batches]
+    return Images(np.concatenate(arrays), range)
+
+
 def load_images(path: Path, split: str, range: tuple[float, float]) -> Images | None:
     """The images of a split, or None where the dataset has no such split."""
     with np.load(path, allow_pickle=False) as arrays:

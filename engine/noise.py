@@ -20,6 +20,10 @@ class Noise:
         noisy_BCHW = x_BCHW + self.deviation * drawn_BHWC.to(x_BCHW.device).permute(0, 3, 1, 2)
         return noisy_BCHW.clamp(*self.range) if self.clip else noisy_BCHW
 
+    def fixed(self, x_BCHW: torch.Tensor) -> torch.Tensor:
+        """What a measurement sees of its first images."""
+        return self.add(x_BCHW, torch.Generator().manual_seed(FIXED_SEED))
+
 
 def seen_through(
     noise: Noise | None, network: Callable[[torch.Tensor], torch.Tensor]

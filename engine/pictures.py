@@ -10,6 +10,7 @@ from PIL import Image
 
 from engine.data import Images
 from engine.files import write_whole
+from engine.noise import Noise
 from engine.work import Product
 
 COLUMNS = 8
@@ -51,12 +52,15 @@ def save_reconstructions(
     rows: np.ndarray,
     device: torch.device,
     shows_data: bool = True,
+    noise: Noise | None = None,
+    product: Product = RECONSTRUCTIONS,
 ) -> Product:
-    """Two rows: ten of these images, and below each what the network makes of it."""
+    """Two rows: ten of these images, and below each what the network makes of it; between, what it saw, if noisy."""
     x_BCHW = images.batch(rows[:RECONSTRUCTED], device)
-    lines = [t.permute(0, 2, 3, 1).cpu().numpy() for t in (x_BCHW, network(x_BCHW))]
-    write_whole(out / RECONSTRUCTIONS.name, _png([to_pixels(line, images.range) for line in lines]))
-    return replace(RECONSTRUCTIONS, shows_data=shows_data)
+    shown = [x_BCHW] if noise is None else [x_BCHW, noise.fixed(x_BCHW)]
+    lines = [t.permute(0, 2, 3, 1).cpu().numpy() for t in (*shown, network(shown[-1]))]
+    write_whole(out / product.name, _png([to_pixels(line, images.range) for line in lines]))
+    return replace(product, shows_data=shows_data)
 
 
 def save_neighbours(out: Path, lines: list[tuple[Images, np.ndarray]]) -> Product:

@@ -42,7 +42,7 @@ STYLE = {
 
 
 @functools.cache
-def _matplotlib() -> SimpleNamespace:
+def drawing() -> SimpleNamespace:
     """Without pyplot, so without a figure that outlives its drawing."""
     # It keeps a list of fonts, in the user's home unless told otherwise. Once loaded it does not look there again.
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def save_strip(
     height, width = grid.shape[:2]
     above, beside = 76, 12  # room for the title and the labels, in pixels
     wide, high = max(width, 560) + 2 * beside, height + above + beside
-    mpl = _matplotlib()
+    mpl = drawing()
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         figure = mpl.Figure(figsize=(wide / DOTS, high / DOTS), dpi=DOTS)
         axes = figure.add_axes((beside / wide, beside / high, width / wide, height / high))
@@ -91,14 +91,14 @@ def save_strip(
             fontsize=9.5,
             color=GREY,
         )
-        image = _png(mpl, figure)
+        image = as_png(mpl, figure)
     told = {"cards": list(range(len(rows))), "r": shown, "recommended_r": recommended_r, "step": step_CN}
-    return _save(out, "strip", image, told)
+    return save_figure(out, "strip", image, told)
 
 
 def save_curves(out: Path, result: dict[str, Any], title: str) -> list[Product]:
     """Figure 4 of the paper: steps and FLSD over the passes; and what networks learnt from cards of each r."""
-    mpl = _matplotlib()
+    mpl = drawing()
     retrained = result["retrained"]
     with mpl.rc_context(STYLE):
         figure = mpl.Figure(figsize=(13.5 if retrained else 8.5, 5.4), dpi=DOTS, layout="constrained")
@@ -107,8 +107,8 @@ def save_curves(out: Path, result: dict[str, Any], title: str) -> list[Product]:
         _steps(mpl, panels[0, 0], result)
         if retrained:
             _retrained(mpl, panels[0, 1], result)
-        image = _png(mpl, figure)
-    return _save(out, "curves", image, result)
+        image = as_png(mpl, figure)
+    return save_figure(out, "curves", image, result)
 
 
 def _steps(mpl: SimpleNamespace, axes: Any, result: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ def save_latents(out: Path, groups: dict[str, np.ndarray], threads: int, title: 
     if not np.ptp(z_ND, axis=0).any():
         return None
     places = np.split(_embed(z_ND, threads), np.cumsum([len(z) for z in groups.values()])[:-1])
-    mpl = _matplotlib()
+    mpl = drawing()
     with mpl.rc_context(STYLE | {"axes.grid": False, "axes.spines.right": False}):
         figure = mpl.Figure(figsize=(7.2, 7.2), dpi=DOTS, layout="constrained")
         axes = figure.subplots()
@@ -194,9 +194,9 @@ def save_latents(out: Path, groups: dict[str, np.ndarray], threads: int, title: 
         axes.set_yticks([])
         axes.set_xlabel("t-SNE of the latents: neighbours are alike, axes have no unit", fontsize=9.5, color=GREY)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.05), ncols=2, fontsize=10, markerscale=1.5)
-        image = _png(mpl, figure)
+        image = as_png(mpl, figure)
     told = {name: np.round(xy, 4).tolist() for name, xy in zip(groups, places, strict=True)}
-    return _save(out, "latents", image, told)
+    return save_figure(out, "latents", image, told)
 
 
 def _embed(z_ND: np.ndarray, threads: int) -> np.ndarray:
@@ -211,13 +211,13 @@ def _embed(z_ND: np.ndarray, threads: int) -> np.ndarray:
         return TSNE(perplexity=perplexity, init=start, random_state=0).fit_transform(z_ND)
 
 
-def _png(mpl: SimpleNamespace, figure: Any) -> bytes:
+def as_png(mpl: SimpleNamespace, figure: Any) -> bytes:
     buffer = io.BytesIO()
     mpl.Canvas(figure).print_png(buffer)
     return buffer.getvalue()
 
 
-def _save(out: Path, stem: str, image: bytes, told: dict[str, Any]) -> list[Product]:
+def save_figure(out: Path, stem: str, image: bytes, told: dict[str, Any]) -> list[Product]:
     products = [Product(f"{stem}.png", "image/png"), Product(f"{stem}.json", "application/json")]
     data: Sequence[bytes] = (image, json.dumps(told, indent=2).encode())
     for product, content in zip(products, data, strict=True):

@@ -25,6 +25,12 @@ class TaskData:
     validation_rows: np.ndarray
     test: TestImages
 
+    @property
+    def own_rows(self) -> np.ndarray:
+        """What is not measured on: to learn from, to hold out, to keep."""
+        rows = np.sort(np.concatenate([self.train_rows, self.validation_rows]))
+        return rows if self.test.split == "test" else rows[~np.isin(rows, self.test.rows)]
+
 
 def load_task(work: Work, report: Report) -> TaskData:
     spec, learner = work.spec, work.learner

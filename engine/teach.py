@@ -42,6 +42,7 @@ class Taught:
     stopped_early: bool
     constant_mae: float
     seconds: float
+    own_seconds: float  # without those of an earlier try
     products: list[Product]
 
     def stop_if(self, stop: Callable[[], bool]) -> Callable[[], None]:
@@ -67,7 +68,7 @@ class Taught:
             "backend": backend(work.device),
             "threads": work.threads,
             "seconds": self.seconds,
-            "images_per_second": epochs * len(self.train_rows) / self.seconds,
+            "images_per_second": epochs * len(self.train_rows) / self.own_seconds,
         }
 
 
@@ -102,7 +103,7 @@ def teach(
             loss.backward()
             strategy.after_backward()
             optimizer.step()
-            strategy.after_step(x_BCHW)
+            strategy.after_step()
             training.loss_sum.add_(error.detach(), alpha=len(rows))
             now.batch += 1
             now.step += 1
@@ -132,6 +133,7 @@ def teach(
         stopped_early,
         constant_mae,
         watch.seconds(),
+        watch.seconds() - lesson.first_seconds,
         [watch.save_best()],
     )
     taught.products.extend(show(taught))

@@ -6,12 +6,18 @@ from engine.models.blk import BlkAutoencoder
 from engine.models.conv_ae import ConvAutoencoder
 from engine.models.dense_ae import DenseAutoencoder
 from engine.models.layers import Autoencoder
+from engine.models.vae import VaeAutoencoder
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 
 __all__ = ["Autoencoder", "build", "chunk_size"]
 
-FAMILIES = {"blk": BlkAutoencoder, "conv_ae": ConvAutoencoder, "dense_ae": DenseAutoencoder}
+FAMILIES = {
+    "blk": BlkAutoencoder,
+    "vae": VaeAutoencoder,
+    "conv_ae": ConvAutoencoder,
+    "dense_ae": DenseAutoencoder,
+}
 CHUNK = 64  # images a forward pass, where nothing else says how many
 WIDEST_MAP = 2**29  # bytes of the widest feature map of a chunk; only images beyond 128x128 come near it
 

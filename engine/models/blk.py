@@ -42,11 +42,14 @@ class Encoder(nn.Module):
         self.activation = ACTIVATIONS[architecture.activation]
 
     def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
+        return self.activation(self.latent(self.trunk(x_BCHW)))
+
+    def trunk(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         h = self.activation(self.stem(x_BCHW))
         for block in self.blocks:
             # The activation is monotone, so it commutes with a maximum: after the pool it has a quarter of the work.
             h = self.activation(F.max_pool2d(block(h), 2))
-        return self.activation(self.latent(h))
+        return h
 
 
 class Decoder(nn.Module):

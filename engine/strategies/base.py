@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from engine.data import Images
 from engine.resume import Standing, Training
 from engine.strategies.replay import Replay
+from engine.strategies.setting import Setting
 from engine.work import Product
 from flashcards.contract.recipe import Recipe
 
@@ -33,10 +35,24 @@ class Kept:
     images: dict[str, np.ndarray] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Material:
+    """What is learnt from, and held out."""
+
+    images: Images
+    train_rows: np.ndarray
+    validation_rows: np.ndarray
+
+
 class Strategy:
+    setting: Setting
     replay: Replay | None = None
     weight = 1.0
     recipes: list[Recipe] = []
+
+    def material(self) -> Material:
+        """The new images, unless the strategy has others beside them."""
+        return Material(self.setting.images, self.setting.train_rows, self.setting.validation_rows)
 
     def begin(self, training: Training, lesson: Lesson) -> None:
         self.network, self.generator, self.noise = training.network, training.generator, lesson.noise
@@ -52,23 +68,24 @@ class Strategy:
     def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
         """What is descended, and the error on these images, which is told."""
         if self.replay is None:
-            y_BCHW, penalty = self.answer(x_BCHW)
+            self.shown_BCHW = x_BCHW
+            y_BCHW, penalty = self.network.in_training(self.seen(x_BCHW), self.generator)
             error = F.l1_loss(y_BCHW, x_BCHW)
             return error + penalty, error
         # As many old ones as new ones, in one pass through the network.
         old_BCHW = self.replay.batch(now.batch, len(x_BCHW), x_BCHW.device)
-        y_BCHW, penalty = self.answer(torch.cat([x_BCHW, old_BCHW]))
+        self.shown_BCHW = torch.cat([x_BCHW, old_BCHW])
+        y_BCHW, penalty = self.network.in_training(self.seen(self.shown_BCHW), self.generator)
         error = F.l1_loss(y_BCHW[: len(x_BCHW)], x_BCHW)
         return error + self.weight * F.l1_loss(y_BCHW[len(x_BCHW) :], old_BCHW) + penalty, error
 
-    def answer(self, x_BCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | float]:
-        """Old ones see noise as well: it is the denoising of the old tasks that is to be kept."""
-        seen_BCHW = x_BCHW if self.noise is None else self.noise.add(x_BCHW, self.generator)
-        return self.network.in_training(seen_BCHW, self.generator)
+    def seen(self, x_BCHW: torch.Tensor) -> torch.Tensor:
+        """Old ones get noise as well: it is the denoising of the old tasks that is to be kept."""
+        return x_BCHW if self.noise is None else self.noise.add(x_BCHW, self.generator)
 
     def after_backward(self) -> None: ...
 
-    def after_step(self, x_BCHW: torch.Tensor) -> None: ...
+    def after_step(self) -> None: ...
 
     def keep_best(self) -> None:
         """The weights of this epoch are the best so far."""

@@ -15,18 +15,13 @@ from engine import pictures
 from engine.data import Images
 from engine.files import write_whole
 from engine.strategies.base import Strategy
-from engine.strategies.replay import Replay, derived_seed
+from engine.strategies.replay import Replay, derived_seed, shares
 from engine.strategies.setting import Setting
 from engine.task_cards import TaskCards, open_task_cards
 from engine.work import Product
 from flashcards.contract.strategies import Flashcards
 
 CARDS = Product("cards.png", "image/png")
-
-
-def shares(count: int, tasks: int) -> list[int]:
-    """Equal ones, the earliest tasks getting what is left over."""
-    return [count // tasks + (task < count % tasks) for task in range(tasks)]
 
 
 def save_sheet(setting: Setting, x_NHWC: np.ndarray) -> Product:

@@ -5,4 +5,5 @@ from engine.strategies.setting import Setting
 
 
 class Naive(Strategy):
-    def __init__(self, setting: Setting) -> None: ...
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting

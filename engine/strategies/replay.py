@@ -18,6 +18,11 @@ def derived_seed(seed: int, *places: int) -> int:
     return seed
 
 
+def shares(count: int, tasks: int) -> list[int]:
+    """Equal ones, the earliest tasks getting what is left over."""
+    return [count // tasks + (task < count % tasks) for task in range(tasks)]
+
+
 class Replay:
     def __init__(self, images: Images, seed: int, batch_size: int) -> None:
         self.images, self.batch_size = images, batch_size

@@ -21,6 +21,7 @@ class Setting:
     images: Images  # of the new task
     train_rows: np.ndarray
     validation_rows: np.ndarray
+    own_rows: np.ndarray  # both: what may be kept, since the task is measured on others
     noise: Noise | None
     chunk: int
     device: torch.device

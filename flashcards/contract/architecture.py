@@ -1,15 +1,16 @@
-"""Architectures: three families of autoencoders, told apart by `family`, each also known by a name."""
+"""Architectures: four families of autoencoders, told apart by `family`, each also known by a name."""
 
 import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from flashcards.contract.families import blk, conv_ae, dense_ae
+from flashcards.contract.families import blk, conv_ae, dense_ae, vae
 from flashcards.contract.families.base import TensorShape
 from flashcards.contract.families.blk import BlkArchitecture
 from flashcards.contract.families.conv_ae import ConvArchitecture
 from flashcards.contract.families.dense_ae import DenseArchitecture
+from flashcards.contract.families.vae import VaeArchitecture
 
 __all__ = [
     "Architecture",
@@ -18,17 +19,19 @@ __all__ = [
     "ConvArchitecture",
     "DenseArchitecture",
     "TensorShape",
+    "VaeArchitecture",
     "architecture_spec",
     "parse_architecture",
 ]
 
 #: For annotations and isinstance; a field of a record is an ArchitectureField.
-Architecture = BlkArchitecture | ConvArchitecture | DenseArchitecture
+Architecture = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture
 
-NAMES = {blk.NAME: blk.parse, conv_ae.NAME: conv_ae.parse, dense_ae.NAME: dense_ae.parse}
+NAMES = {blk.NAME: blk.parse, vae.NAME: vae.parse, conv_ae.NAME: conv_ae.parse, dense_ae.NAME: dense_ae.parse}
 HOW = (
-    "name an architecture as blk_{blocks}_fil_{filters}, conv_ae_{width}_{width}... or dense_ae_{width}_..._{latent}, "
-    "for example blk_4_fil_64, conv_ae_32_64_128 or dense_ae_256_64_16; or give its fields as JSON"
+    "name an architecture as blk_{blocks}_fil_{filters}, vae_{blocks}_fil_{filters}, conv_ae_{width}_{width}... or "
+    "dense_ae_{width}_..._{latent}, for example blk_4_fil_64, vae_4_fil_32, conv_ae_32_64_128 or dense_ae_256_64_16; "
+    "or give its fields as JSON"
 )
 
 
@@ -44,7 +47,9 @@ def parse_architecture(value: Any) -> Any:
     raise ValueError(HOW)
 
 
-_Told = Annotated[BlkArchitecture | ConvArchitecture | DenseArchitecture, Field(discriminator="family")]
+_Told = Annotated[
+    BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture, Field(discriminator="family")
+]
 _Name = Annotated[
     str,
     Field(pattern=f"^({'|'.join(NAMES)})$", examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16"]),
