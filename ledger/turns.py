@@ -6,7 +6,7 @@ beside the one that followed it. So who has claimed then locks the learner, and 
 second to get the lock sees the first, and gives its claim back.
 """
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select
+from sqlalchemy import ColumnElement, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from ledger.tables import Job, Learner
@@ -16,9 +16,9 @@ _other = aliased(Job)
 
 def is_its_turn() -> ColumnElement[bool]:
     """Asked of a queued row of `job`. Those without a learner never wait, and nothing is looked up for them."""
-    running = _other.state == "running"
-    came_before = and_(_other.state == "queued", _other.id < Job.id)
-    waits = exists().where(_other.learner_id == Job.learner_id, _other.id != Job.id, or_(running, came_before))
+    unfinished = (_other.learner_id == Job.learner_id, _other.state.in_(("queued", "running")))  # as the index goes
+    goes_first = or_(_other.id < Job.id, _other.state == "running")
+    waits = exists().where(*unfinished, _other.id != Job.id, goes_first)
     return or_(Job.learner_id.is_(None), ~waits.correlate(Job))
 
 
@@ -31,10 +31,8 @@ def overtaken(session: Session, job: Job) -> bool:
     return session.scalar(select(Job.id).where(*running).limit(1)) is not None
 
 
-def following(session: Session, learner_id: str | None) -> tuple[str, str] | None:
+def following(session: Session, learner_id: str) -> tuple[str, str] | None:
     """The job whose turn it is, and its queue: its own ring was heard, in vain, while it had to wait."""
-    if learner_id is None:
-        return None
     statement = select(Job.id, Job.queue).where(Job.learner_id == learner_id, Job.state == "queued", is_its_turn())
     found = session.execute(statement.order_by(Job.id).limit(1)).one_or_none()
     return None if found is None else (found[0], found[1])

@@ -63,9 +63,11 @@ def supervise(station: Station, claim: Claim) -> None:
 
 def _ring_following(station: Station, claim: Claim) -> None:
     """We go on to what waits longest in our queue; the learner's next task may lie in another, or wait for long."""
+    if (learner_id := claim.spec.get("learner")) is None:
+        return
     try:
         with station.db.read() as session:
-            following = turns.following(session, claim.spec.get("learner"))
+            following = turns.following(session, learner_id)
     except DBAPIError as error:
         log.warning("following.database_away", error=str(error.orig))
         return

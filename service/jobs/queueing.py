@@ -4,7 +4,7 @@ from fastapi import Request, Response
 
 from flashcards.contract.resources import Validated
 from flashcards.contract.specs import JobSpec
-from ledger import admission, jobs, quota, turns
+from ledger import admission, jobs, quota, tables, turns
 from ledger.keys import Principal
 from service import views
 from service.deps import House
@@ -35,9 +35,11 @@ def enqueue(request: Request, house: House, principal: Principal, key: str | Non
     return response
 
 
-def ring_following(house: House, learner_id: str | None) -> None:
+def ring_following(house: House, job: tables.Job) -> None:
     """A task has left the queue, and another may have waited for it."""
+    if job.learner_id is None:
+        return
     with house.db.read() as session:
-        following = turns.following(session, learner_id)
+        following = turns.following(session, job.learner_id)
     if following is not None:
         house.doorbell.ring(*following)

@@ -114,8 +114,8 @@ def cancel_job(
     response = _change(request, house, tenant, job_id, idempotency_key, verb)
     retention.sweep(house.db, house.store)  # a queued job has ended here, and perhaps its data with it
     with house.db.read() as session:
-        learner_id = jobs.find(session, tenant, job_id).learner_id
-    queueing.ring_following(house, learner_id)
+        row = jobs.find(session, tenant, job_id)
+    queueing.ring_following(house, row)
     return response
 
 
