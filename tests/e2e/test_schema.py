@@ -19,7 +19,9 @@ def test_the_service_keeps_to_its_document(digits_npz, tmp_path):
         authorization = {"Authorization": f"Bearer {key_file.read_text().strip()}"}
         with httpx.Client(base_url=service.url, timeout=60, headers=authorization) as api:
             push_dataset(api, digits_npz)
-            finished(api, kind="capture", model=push_model(api)["id"], count=3, r=1)
+            model = push_model(api)
+            finished(api, kind="capture", model=model["id"], count=3, r=1)
+            assert api.post("/v1/learners", json={"model": model["id"]}).status_code == 201
         command = [
             str(Path(sys.executable).with_name("schemathesis")),
             "run",
