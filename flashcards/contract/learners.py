@@ -100,4 +100,4 @@ class Matrix(Record):
 
 
 class Rollback(Record):
-    version: int = Field(ge=0, description="the version that the next task is to start from")
+    version: int = Field(ge=0, lt=2**63, description="the version that the next task is to start from")

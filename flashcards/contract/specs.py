@@ -165,7 +165,7 @@ class TaskSpec(TeachingSpec):
     strategy: StrategyField = Flashcards()
     max_forgetting: Budget | None = None
     base_version: int | None = Field(
-        default=None, ge=0, description="the version to start from; null: the newest when its turn comes"
+        default=None, ge=0, lt=2**63, description="the version to start from; null: the newest when its turn comes"
     )
 
 

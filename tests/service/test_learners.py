@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from making import make_key, npz, push_dataset, push_model, wait_for
 
-TASK = {"epochs": 12, "batch_size": 16, "learning_rate": 0.01, "strategy": {"kind": "naive"}}
+TASK = {"epochs": 5, "batch_size": 16, "learning_rate": 0.01, "strategy": {"kind": "naive"}}
 NOWHERE = "learner_" + "0" * 32
 
 
@@ -23,7 +23,7 @@ def parts(api, digits) -> list[dict]:
 
 
 def create(api, **fields) -> dict:
-    answer = api.post("/v1/learners", json={"architecture": "blk_2_fil_4", **fields})
+    answer = api.post("/v1/learners", json={"architecture": "blk_1_fil_8", **fields})
     assert answer.status_code == 201, answer.text
     return answer.json()
 
@@ -160,6 +160,7 @@ class TestRefused:
             ({"dataset": "dataset_" + "0" * 32}, "body.dataset"),
             ({"test_dataset": "dataset_" + "0" * 32}, "body.test_dataset"),
             ({"base_version": 9}, "body.base_version"),
+            ({"base_version": 2**64}, "body.base_version"),
             ({"strategy": {"kind": "cl_vae"}}, "body.strategy"),
         ],
     )
@@ -276,7 +277,8 @@ class TestRollback:
 
     def test_the_next_task_starts_from_there(self, api, taught, parts):
         path = f"/v1/learners/{taught['id']}"
-        assert api.post(f"{path}/rollback", json={"version": 9}).status_code == 422
+        for nowhere in (9, 2**64, -1):
+            assert api.post(f"{path}/rollback", json={"version": nowhere}).status_code == 422
         back = api.post(f"{path}/rollback", json={"version": 1})
         assert (back.status_code, back.json()["version"], back.json()["tasks"]) == (200, 1, ["small digits"])
         job = wait_for(api, post_task(api, taught, parts[0], base_version=1)["id"])
