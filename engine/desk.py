@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from engine.errors import Stopped
 from engine.files import digest_of
-from engine.learn_measures import Forgetting, estimate, forgetting, measure_task
+from engine.learn_measures import Forgetting, estimate, forgetting, known_error, measure_task
 from engine.lesson import Lesson
 from engine.models import Autoencoder, chunk_size
 from engine.noise import Noise
@@ -108,11 +108,11 @@ class Desk:
         )
         taught = teach(work, lesson, self.report, self.stop, lambda _: [])
         digest = digest_of(work.out / WEIGHTS.name)
-        refreshed = [
-            refresh(setting, number, task, taught.network, digest)
-            for number, task in enumerate(work.learner.tasks, start=1)
-        ]
         earlier = self._earlier()
+        refreshed = [
+            refresh(setting, number, task, taught.network, digest, known_error(last))
+            for number, (task, last) in enumerate(zip(work.learner.tasks, earlier, strict=True), start=1)
+        ]
         row = self._row(taught, earlier, refreshed)
         return Done(strategy, taught, row, refreshed, forgetting(earlier, row, refreshed))
 
