@@ -140,9 +140,9 @@ def test_a_version_becomes_a_model(api, taught):
 
 
 class TestFailures:
-    def test_a_task_that_breaks_its_budget_leaves_the_learner_where_it_was(self, api, taught, parts):
-        budget = {"absolute": 1e-9}
-        job = wait_for(api, post_task(api, taught, parts[1], max_forgetting=budget, learning_rate=0.5)["id"])
+    def test_a_task_that_breaks_its_budget_leaves_the_learner_where_it_was(self, api, taught, digits):
+        negatives = push_dataset(api, npz(x=255 - digits["x_train"][:150]))
+        job = wait_for(api, post_task(api, taught, negatives, max_forgetting={"absolute": 1e-9})["id"])
         assert (job["state"], job["error"]["type"]) == ("failed", "forgot-too-much"), job["error"]
         assert head(api, taught)["version"] == 2
         assert len(api.get(f"/v1/learners/{taught['id']}/versions").json()["items"]) == 2
