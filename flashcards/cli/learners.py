@@ -16,9 +16,11 @@ from flashcards.cli.output import (
     print_path,
     print_table,
 )
+from flashcards.cli.work import learn
 from flashcards.contract.learners import Learner, Matrix, Version
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(learn)
 COLUMNS = ("id", "name", "architecture", "scenario", "version", "tasks", "age")
 VERSIONS = ("version", "parent", "task", "strategy", "MAE", "weights", "age")
 Number = Annotated[int, typer.Argument(metavar="VERSION", min=0, show_default=False)]

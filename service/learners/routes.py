@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -8,11 +10,11 @@ from flashcards.contract.base import LearnerId
 from flashcards.contract.learners import Learner, LearnerSpec, Matrix, Rollback, Version
 from flashcards.contract.resources import Job, Model, Page, Validated
 from flashcards.contract.specs import LearnSpec, TaskSpec
-from ledger import blobs, learners, matrix, paging, quota, scope, tables
+from ledger import blobs, learners, matrix, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.store import Kept
 from service import views
-from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
+from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
 from service.downloads import WishDep, download, file_answers
 from service.idempotency import fingerprint, once
 from service.jobs import queueing
@@ -38,15 +40,11 @@ def create_learner(
         before = attempt.answered_before(mark)
         if before is not None:
             return before
-        kept: list[Kept] = []
-        try:
-            with blobs.referring(house.db, house.store, principal.tenant, kept) as session:
-                row, refers_to = learners.create(session, principal.tenant, spec)
-                kept += refers_to
-                answer = _view(session, row).model_dump_json()
-                return attempt.keep(session, mark, 201, answer, f"/v1/learners/{row.id}")
-        except blobs.Collected:
-            raise Conflict("the model is being deleted: its file is not there any more") from None
+        with _referring(house, principal.tenant) as (session, kept):
+            row, refers_to = learners.create(session, principal.tenant, spec)
+            kept += refers_to
+            answer = _view(session, row).model_dump_json()
+            return attempt.keep(session, mark, 201, answer, f"/v1/learners/{row.id}")
 
 
 @router.get("")
@@ -166,21 +164,18 @@ def create_model_of_version(
     number: Number,
     request: Request,
     house: HouseDep,
-    principal: PrincipalDep,
+    tenant: TenantDep,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """A model with the weights of this version, for jobs that read models. It has a capsule if it knows one task."""
-    tenant = principal.tenant
     mark = fingerprint("POST", request.url.path, request.url.query)
     with once(house.db, tenant, idempotency_key) as attempt:
         before = attempt.answered_before(mark)
         if before is not None:
             return before
-        kept: list[Kept] = []
-        with blobs.referring(house.db, house.store, tenant, kept) as session:
+        with _referring(house, tenant) as (session, kept):
             row, refers_to = learners.as_model(session, tenant, learner_id, number)
             kept += refers_to
-            quota.check_room(session, principal)
             answer = views.model(row).model_dump_json()
             return attempt.keep(session, mark, 201, answer, f"/v1/models/{row.id}")
 
@@ -197,7 +192,7 @@ def get_matrix(
     format: Annotated[
         Literal["json", "csv"] | None, Query(description="else as the Accept header says, else JSON")
     ] = None,
-    accept: Annotated[str | None, Header(max_length=1000)] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
     """The error on each task after each task, along the versions that led to the newest."""
     with house.db.read() as session:
@@ -206,6 +201,17 @@ def get_matrix(
     if format == "csv" or (format is None and (accept or "").startswith("text/csv")):
         return Response(as_csv(found), 200, None, "text/csv")
     return Response(found.model_dump_json(), 200, None, "application/json")
+
+
+@contextmanager
+def _referring(house: House, tenant: str) -> Iterator[tuple[Session, list[Kept]]]:
+    """A transaction that refers to files which others refer to already: those that are put on the list."""
+    kept: list[Kept] = []
+    try:
+        with blobs.referring(house.db, house.store, tenant, kept) as session:
+            yield session, kept
+    except blobs.Collected:
+        raise Conflict("its file is not there any more: somebody has just deleted it") from None
 
 
 def _view(session: Session, row: tables.Learner) -> Learner:
