@@ -206,7 +206,7 @@ class Learner:
         return {product.name for product in self.outcome.products}
 
     def task(self, name: str, resume=None, resume_seconds=1e9, **fields) -> Work:
-        asked = {"epochs": 20, "batch_size": 10, "learning_rate": 0.01, "name": name} | fields
+        asked = {"epochs": 14, "batch_size": 10, "learning_rate": 0.015, "name": name} | fields
         where = {"dataset": f"dataset_{NOBODY}", "learner": f"learner_{NOBODY}"}
         return Work(
             spec=job_spec.validate_python({"kind": "learn"} | where | asked),
