@@ -91,7 +91,7 @@ class Desk:
 
     def attempt(self, work: Work, which: Try) -> Done:
         """`work` differs from the desk's in what it resumes from."""
-        setting = self._setting(which)
+        setting = self.setting(which)
         strategy = open_strategy(setting)
         material = strategy.material()
         lesson = Lesson(
@@ -124,7 +124,7 @@ class Desk:
     def measure(self, name: str, network: torch.nn.Module, test: TestImages) -> TaskMeasure:
         return measure_task(name, network, test, self.noise, self.chunk, self.device, self.stop_if_asked)
 
-    def _setting(self, which: Try) -> Setting:
+    def setting(self, which: Try) -> Setting:
         config = self.work.spec.strategy
         if which.number > 1:
             harder = {knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)}
