@@ -22,21 +22,25 @@ class LogLine(str):
     """A line of the runner's stderr."""
 
 
+def runner_environment() -> dict[str, str]:
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    # Threads that spin while they wait for each other starve where cores are shared, and training crawls. A short
+    # spin is as fast as the default on an idle machine and gives way on a busy one.
+    environment["GOMP_SPINCOUNT"] = "10000"
+    # numpy's own pool would spin beside torch's; what is left to numpy are small matrices.
+    environment["OPENBLAS_NUM_THREADS"] = "1"
+    return environment
+
+
 class Child:
     def __init__(self) -> None:
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-        # Threads that spin while they wait for each other starve where cores are shared, and training crawls. A short
-        # spin is as fast as the default on an idle machine and gives way on a busy one.
-        environment["GOMP_SPINCOUNT"] = "10000"
-        # numpy's own pool would spin beside torch's; what is left to numpy are small matrices.
-        environment["OPENBLAS_NUM_THREADS"] = "1"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "worker.runner"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            env=runner_environment(),
             start_new_session=True,
         )
         self.heard: queue.SimpleQueue[Said | LogLine] = queue.SimpleQueue()
