@@ -20,6 +20,7 @@ from engine.errors import Collapsed, Diverged, Stopped
 from engine.measures import mean_mae
 from engine.models import chunk_size
 from engine.resume import Standing, Training
+from engine.spectral import weighted_alpha
 from engine.weights import WEIGHTS, save_weights
 from engine.work import Product, Report, Work
 from flashcards.contract.resources import Progress
@@ -61,6 +62,7 @@ class Taught:
             "train_mae": self.now.best_train_mae,
             "validation_mae": self.now.best_validation_mae,
             "constant_mae": self.constant_mae,
+            "weighted_alpha": weighted_alpha(self.network.state_dict()),
             "backend": backend(work.device),
             "threads": work.threads,
             "seconds": self.seconds,

@@ -202,7 +202,7 @@ class Parent:
                 [sys.executable, "-I", "-m", "worker.runner"],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                env=_environment(),
+                env=runner_environment(),
                 start_new_session=True,
             )
         return self._line
@@ -217,7 +217,7 @@ class Parent:
             self._process = None
 
 
-def _environment() -> dict[str, str]:
+def runner_environment() -> dict[str, str]:
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     # Threads that spin while they wait for each other starve where cores are shared, and training crawls. A short

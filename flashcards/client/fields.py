@@ -54,6 +54,7 @@ class CaptureFields(Fields, total=False):
     seed: int
     dtype: CardDtype
     materialise: bool
+    backend: str | None
     name: str | None
 
 
