@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 from rich.console import Console
 from rich.table import Table
 
@@ -43,6 +44,7 @@ console = Console()
 class Round:
     through_api: float  # seconds
     directly: float
+    processor: tuple[float, float]  # seconds of all processes of either side
     backends: tuple[str, str]
 
     @property
@@ -59,7 +61,7 @@ def measure(architecture: str, count: int, r: int, rounds: int, threads: int, re
         folder = Path(temporary)
         (folder / "model.safetensors").write_bytes(network)
         with (
-            running("service", port=port, home=folder / "home", threads=threads),
+            running("service", port=port, home=folder / "home", threads=threads) as service,
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=90) as api,
             direct_child(folder, architecture, threads) as child,
         ):
@@ -68,11 +70,14 @@ def measure(architecture: str, count: int, r: int, rounds: int, threads: int, re
             child.capture({**spec, **WARM_UP})
             for _ in range(rounds):
                 time.sleep(rest)  # what the last job left to tidy is done
+                before = processor_seconds(service), processor_seconds(child.process)
                 api_seconds, api_result = through_api(api, {**asked, "model": model})
                 time.sleep(rest)
                 seconds, result = child.capture(asked)
+                spent = processor_seconds(service) - before[0], processor_seconds(child.process) - before[1]
                 backends = (api_result["recipe"]["backend"], result["recipe"]["backend"])
-                found.append(Round(api_seconds, seconds, backends))
+                found.append(Round(api_seconds, seconds, spent, backends))
+                console.print(f"round {len(found)}: {api_seconds:.2f} s over {seconds:.2f} s")
     return found
 
 
@@ -91,12 +96,19 @@ def through_api(api: httpx.Client, spec: dict[str, Any]) -> tuple[float, dict[st
     return seconds, job["result"]
 
 
+def processor_seconds(top: psutil.Process) -> float:
+    """Of this process and all below it, those that have ended as well."""
+    times = [process.cpu_times() for process in (top, *top.children(recursive=True))]
+    return sum(each.user + each.system + each.children_user + each.children_system for each in times)
+
+
 class Direct:
     """The other side of `make_cards`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        self.process = psutil.Process(process.pid)
         self.questions, self.answers = process.stdin, process.stdout
 
     def capture(self, spec: dict[str, Any]) -> tuple[float, dict[str, Any]]:
@@ -147,11 +159,12 @@ def make_cards(folder: Path, architecture: str, threads: int) -> None:
 
 def show(found: list[Round]) -> float:
     ratio = statistics.median(each.ratio for each in found)
-    table = Table("round", "through the API", "directly", "ratio", "made with")
+    table = Table("round", "through the API", "directly", "ratio", "processor", "made with")
     for number, each in enumerate(found, 1):
         made_with = " / ".join(sorted(set(each.backends)))
         cells = (f"{each.through_api:.2f} s", f"{each.directly:.2f} s", f"{each.ratio:.3f}")
-        table.add_row(str(number), *cells, made_with)
+        processor = f"{each.processor[0]:.1f} s / {each.processor[1]:.1f} s"
+        table.add_row(str(number), *cells, processor, made_with)
     console.print(table)
     load = os.getloadavg()[0]
     console.print(f"ratio {ratio:.3f} (median of {len(found)}), gate <= {DEAREST}; load of the machine {load:.1f}")
