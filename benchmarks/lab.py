@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from safetensors.torch import load_file
+from threadpoolctl import threadpool_limits
 
 from benchmarks import real
 from engine import capsule
 from engine.data import load_images
 from engine.errors import Collapsed
+from engine.models import build
 from engine.run import run
-from engine.weights import load_network
+from engine.spectral import weighted_alpha
+from engine.weights import WEIGHTS, load_network
 from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import ImageShape
@@ -72,6 +76,18 @@ class Made:
     def test_mae(self) -> float:
         found: float = self["test_mae"]
         return found
+
+    @property
+    def weighted_alpha(self) -> float:
+        """From the weights: a step that was done before results said it serves as well."""
+        path = self.folder / WEIGHTS.name
+        return alpha_of(load_file(path)) if path.exists() else float("nan")
+
+
+def alpha_of(weights: dict[str, torch.Tensor]) -> float:
+    with threadpool_limits(1, user_api="blas"):  # as for a job: see engine.run
+        found = weighted_alpha(weights)
+    return float("nan") if found is None else found
 
 
 class Quiet:
@@ -152,6 +168,13 @@ class Lab:
             return {**result, **self._tested(out, architecture, dataset)}
 
         return self._step(f"coreset/{dataset}/{architecture}/{count}/{seed}", count * self.size.epochs, make)
+
+    def untrained_alpha(self, architecture: str, seed: int) -> float:
+        """Weighted alpha of the network that `train` begins with."""
+        network = build(
+            architecture_spec.validate_python(architecture), self.size.image, torch.Generator().manual_seed(seed)
+        )
+        return alpha_of(network.state_dict())
 
     def analyze(self, model: Made, dataset: str, max_r: int, retrain: list[int], seed: int) -> Made:
         size = self.size

@@ -54,6 +54,23 @@ class Report:
             original, cards = paper.TABLE1[dataset]
             theirs = f"{original:.4f}, {cards:.4f}: {cards / original:.2f}"
             lines.append(_row(dataset, _told(parents), *map(_told, found.values()), times, theirs))
+        return [*lines, "", *self._alphas()]
+
+    def _alphas(self) -> Lines:
+        """The other half of the table. An untrained network begins as the original of its seed did."""
+        lines = [
+            "Weighted alpha of the weights' spectra: close to one another for networks that learnt the same.",
+            "",
+            *_head("dataset", "alpha on original", "alpha on mazes", "alpha on untrained", "the paper"),
+        ]
+        fresh = [self.lab.untrained_alpha(self.architecture, seed) for seed in self.seeds]
+        for dataset in TABLE1:
+            found = (
+                [each.weighted_alpha for each in made]
+                for made in (self.parents(dataset), self.children(dataset, "maze"))
+            )
+            theirs = ", ".join(f"{alpha:.4f}" for alpha in paper.ALPHA[dataset])
+            lines.append(_row(dataset, *map(_spread, found), _spread(fresh), theirs))
         return lines
 
     def architectures(self) -> Lines:
@@ -144,7 +161,10 @@ def _row(*cells: str) -> str:
 
 
 def _told(made: list[Made]) -> str:
-    values = [each.test_mae for each in made]
+    return _spread([each.test_mae for each in made])
+
+
+def _spread(values: list[float]) -> str:
     deviation = f" +- {statistics.stdev(values):.4f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):.4f}{deviation}"
 

@@ -102,7 +102,7 @@ def bench_first_step(
         model = push_model(api)
         warm, cold = [], []
         for _ in range(warm_jobs):
-            time.sleep(rest)  # an idle service: the spare runner is warm
+            time.sleep(rest)  # an idle service: the nursery is warm
             warm.append(first_step(api, model))
         for _ in range(cold_jobs):
             time.sleep(rest / 2)
@@ -117,7 +117,7 @@ def bench_first_step(
             f"{middle:.3f} s",
             "target < 0.5 s",
         ),
-        (f"the same without the spare runner (median of {cold_jobs})", f"{statistics.median(cold):.3f} s", ""),
+        (f"the same with the nursery killed (median of {cold_jobs})", f"{statistics.median(cold):.3f} s", ""),
         ("cold / warm", f"{statistics.median(cold) / middle:.1f}x", ""),
     ]
 

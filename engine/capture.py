@@ -54,8 +54,13 @@ def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         device=device,
         threads=work.threads,
         note=report.note,
-        named=None if work.resume is None else standing.backend_of(work.resume),
+        named=spec.backend if work.resume is None else standing.backend_of(work.resume),
     )
+    if spec.backend not in (None, passes.name):
+        report.note(
+            f"{spec.backend} cannot run here: {passes.name} makes these cards, and their last digits may differ from "
+            "those that the recipe made before"
+        )
     steps, seconds = make_cards(work, passes, source, r, chunk, report, stop)
     images = Images(np.load(work.out / CARDS.name, mmap_mode="r"), model.range)
     measures = measure_cards(network, images, chunk, bench.capsule, device)

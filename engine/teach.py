@@ -22,6 +22,7 @@ from engine.measures import mean_mae
 from engine.models import chunk_size
 from engine.noise import seen_through
 from engine.resume import Standing, Training
+from engine.spectral import weighted_alpha
 from engine.strategies.base import Strategy
 from engine.weights import WEIGHTS, save_weights
 from engine.work import Product, Report, Work
@@ -65,6 +66,7 @@ class Taught:
             "train_mae": self.now.best_train_mae,
             "validation_mae": self.now.best_validation_mae,
             "constant_mae": self.constant_mae,
+            "weighted_alpha": weighted_alpha(self.network.state_dict()),
             "backend": backend(work.device),
             "threads": work.threads,
             "seconds": self.seconds,

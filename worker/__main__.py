@@ -20,7 +20,7 @@ def main() -> None:
 
     @signals.worker_ready.connect(weak=False)
     def ready(**_: Any) -> None:
-        station.spare.prepare()
+        station.parent.prepare()
         reaper.start(station)
         sweeper.start(station)
         # What was queued while no worker was there to hear the ring.

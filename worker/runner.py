@@ -1,13 +1,15 @@
-"""The child process that touches tensors: `python -m worker.runner`. The only module that sees the engine.
+"""The process that touches tensors: `python -m worker.runner`. The only module that sees the engine.
 
-It imports torch, then waits for one assignment on stdin. It reads `<attempt>/in`, writes `<attempt>/out`, and reports
-on stdout. It has no credentials. When stdin closes, whoever started it is gone, and it goes too.
+It imports torch, then it is the nursery that runners are forked from, over the socket that is its stdin. A runner waits
+for one assignment on its own stdin. It reads `<attempt>/in`, writes `<attempt>/out`, and reports on stdout. It has no
+credentials. When stdin closes, whoever asked for it is gone, and it goes too.
 """
 
 import json
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
@@ -35,6 +37,7 @@ from worker.messages import (
     StagedModel,
     StagedTask,
 )
+from worker.nursery import Nursery
 
 REPORT_SECONDS = 0.5
 ORPHANED = 70
@@ -161,20 +164,23 @@ def work(assignment: Assignment, reports: Reports, stopping: threading.Event) ->
     return SaidDone(result=outcome.result.model_dump(mode="json"), files=as_files(outcome.products))
 
 
-def main() -> None:
+def live() -> None:
+    """The life of one runner, from its birth to its last word."""
     line = Line()
     assignments = listen()
     stopping = threading.Event()
-    warm_up()
     text = assignments.get()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     assignment = Assignment.model_validate(json.loads(text))
     reports = Reports(line)
-    last = work(assignment, reports, stopping)
-    line.say(last)
-    # The interpreter's own shutdown can hang on native threads, and there is nothing left to lose.
+    line.say(work(assignment, reports, stopping))
     sys.stderr.flush()
-    os._exit(0)
+
+
+def main() -> None:
+    line = socket.socket(fileno=os.dup(0))
+    warm_up()
+    Nursery(line, live).serve()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What one worker process has: its name, its record and store, a warm runner, and a flag that says it is closing."""
+"""What one worker process has: its name, record and store, a parent for runners, a flag that says it is closing."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from ledger.lifecycle import Claim
 from ledger.schema import ensure_schema
 from ledger.settings import Settings
 from ledger.store import Store
-from worker.child import Spare
+from worker.child import Parent
 
 
 class Station:
@@ -22,7 +22,7 @@ class Station:
         ensure_schema(self.db)
         self.store = Store(settings.store)
         self.doorbell = Doorbell(settings)
-        self.spare = Spare()
+        self.parent = Parent()
         self.draining = threading.Event()
         self.worker_id = workers.register(self.db, settings.queue)
         self.folder = settings.work_folder / self.worker_id
@@ -42,7 +42,7 @@ class Station:
         return lifecycle.claim(self.db, settings.queue, self.worker_id, settings.lease_seconds, job_id)
 
     def close(self) -> None:
-        self.spare.close()
+        self.parent.close()
         workers.leave(self.db, self.worker_id)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.db.close()

@@ -3,7 +3,6 @@
 import errno
 import queue
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -30,7 +29,6 @@ from worker.station import Station
 
 TICK_SECONDS = 0.1
 LOOK_SECONDS = 0.5  # between two looks at the cancel column, and two writes of progress
-SPARE_DELAY_SECONDS = 0.5  # a new spare is prepared once the job is under way, not while it starts
 LOG_LINES_KEPT = 2000
 CANCELLED, CLOSING = "cancelled by the user", "its worker is closing"
 
@@ -128,16 +126,13 @@ class Attempt:
         except OSError as error:
             self._fail(*_in_words(error))
             return
-        child = self.station.spare.take()
-        replacement = threading.Timer(SPARE_DELAY_SECONDS, self.station.spare.prepare)
-        replacement.start()
+        child = self.station.parent.bear()
         try:
             child.assign(assignment)
             code = self._watch(child)
         finally:
             child.close()
-            replacement.cancel()
-            self.station.spare.prepare()
+            self.station.parent.prepare()
         self._settle(code)
 
     # While it runs

@@ -13,6 +13,7 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    LearningResult,
     LearnResult,
     NoopResult,
     TrainResult,
@@ -75,9 +76,14 @@ def _trained(result: TrainResult) -> Facts:
     return [
         ("model", result.model),
         ("validation MAE", f"{result.validation_mae:.4f}   (a constant image: {result.constant_mae:.4f})"),
+        *_alpha(result),
         ("epochs", f"{result.epochs}, the best was {result.best_epoch}{early}"),
         ("speed", f"{result.images_per_second:,.0f} images/s"),
     ]
+
+
+def _alpha(result: LearningResult) -> Facts:
+    return [] if result.weighted_alpha is None else [("weighted alpha", f"{result.weighted_alpha:.3f}")]
 
 
 def _captured(result: CaptureResult) -> Facts:
@@ -127,6 +133,7 @@ def _distilled(result: DistillResult) -> Facts:
             (f"MAE on {each.on}", f"{each.child_mae:.4f}   (its parent: {each.parent_mae:.4f}, {each.ratio:.2f}x)")
             for each in result.compared
         ),
+        *_alpha(result),
         ("epochs", f"{result.epochs}, the best was {result.best_epoch}"),
         ("speed", f"{result.images_per_second:,.0f} cards/s"),
     ]

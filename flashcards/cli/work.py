@@ -72,6 +72,7 @@ def capture(
     recipe_only: Annotated[
         bool, typer.Option("--recipe-only", help="keep the recipe and the digest, not the cards")
     ] = False,
+    backend: Annotated[str | None, spec_option(CaptureSpec, "backend")] = None,
     name: Annotated[str | None, spec_option(CaptureSpec, "name")] = None,
     sheet: Annotated[Path | None, typer.Option(help="save the contact sheet here, a PNG", show_default=False)] = None,
     label: Labels = None,
@@ -93,6 +94,7 @@ def capture(
         seed=seed,
         dtype=dtype,
         materialise=False if recipe_only else None,
+        backend=backend,
         name=name,
         labels=as_labels(label),
         device=device,

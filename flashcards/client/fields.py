@@ -67,6 +67,7 @@ class CaptureFields(Fields, total=False):
     seed: int
     dtype: CardDtype
     materialise: bool
+    backend: str | None
     name: str | None
 
 

@@ -19,6 +19,8 @@ class TeachingResult(Record):
     constant_mae: float
     "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
     parameters: int
+    weighted_alpha: float | None = None
+    "How heavy the tails of the weights' spectra are (Martin & Mahoney). Null where every layer is too small to say."
     capsule: CapsuleFacts | None = None
     backend: str
     threads: int

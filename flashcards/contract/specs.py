@@ -75,6 +75,11 @@ class CaptureSpec(Spec):
     seed: Seed = 0
     dtype: CardDtype = "float32"
     materialise: bool = Field(default=True, description="false: keep the recipe and the digest, not the cards")
+    backend: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}$",
+        description="what a recipe says ran the passes, to make its cards again; null: the fastest here, measured",
+    )
     name: Name | None = None
 
     @model_validator(mode="after")

@@ -71,7 +71,7 @@ def get_cards(
 
 def _again(row: tables.Flashcards, recipe: Recipe) -> str:
     """The body of the job that would make these cards."""
-    asked = recipe.model_dump(include={"count", "r", "source", "seed", "dtype"})
+    asked = recipe.model_dump(include={"count", "r", "source", "seed", "dtype", "backend"})
     return json.dumps({"kind": "capture", "model": row.model_id, **asked})
 
 

@@ -18,7 +18,7 @@ def report(tmp_path, digits, monkeypatch):
     monkeypatch.setattr(reproduce_capture, "RETRAINED", [1, 3])
     names = dict(list(reproduce_capture.paper.ARCHITECTURES.items())[:1])
     monkeypatch.setattr(reproduce_capture.paper, "ARCHITECTURES", names)
-    return Report(Lab(tmp_path / "cells", tmp_path, SMALL), "blk_1_fil_4", tmp_path / "docs")
+    return Report(Lab(tmp_path / "cells", tmp_path, SMALL), "blk_1_fil_8", tmp_path / "docs")
 
 
 def test_every_section_is_written_and_its_pictures_are_there(report):
@@ -30,6 +30,7 @@ def test_every_section_is_written_and_its_pictures_are_there(report):
     text = write(report, list(SECTIONS)).read_text()
     assert all(title in text for title, _ in SECTIONS.values())
     assert "nan" not in text
+    assert "2.0266, 2.1531, 1.4343" in text
     named = [part.split(")")[0] for part in text.split("](")[1:]]
     assert len(named) >= 8
     assert all((report.docs / name).exists() for name in named)

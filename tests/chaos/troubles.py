@@ -76,7 +76,7 @@ def plan(stack: str, seed: int, kills: int, *, disk: bool, own: bool = False) ->
 # kill -9
 
 
-@trouble("kill a runner", kill=True, weight=8)
+@trouble("kill a runner or its nursery", kill=True, weight=8)
 def kill_runner(scene: Scene) -> str:
     runners = scene.stack.processes("worker.runner")
     if not runners:

@@ -35,6 +35,7 @@ def test_a_spec_survives_its_way_through_the_record():
         {"kind": "capture", "model": MODEL, "seed": -1},
         {"kind": "capture", "model": MODEL, "labels": {"k": "v" * 300}},
         {"kind": "capture", "model": MODEL, "labels": {str(n): "" for n in range(17)}},
+        {"kind": "capture", "model": MODEL, "backend": "torch; rm"},
         {"kind": "train", "dataset": DATASET, "learning_rate": 0},
         {"kind": "train", "dataset": DATASET, "learning_rate": float("nan")},
         {"kind": "train", "dataset": DATASET, "validation_share": 1},

@@ -88,10 +88,10 @@ def test_a_runner_does_not_outlive_its_worker(ground):
     job_id = submit(client, **TRAINING, dataset=ground.images)["id"]
     wait_for_resume_point(client, job_id)
     worker = stack.worker_of(job_id)
-    orphans = worker.children()
-    assert orphans
+    orphans = worker.children(recursive=True)
+    assert len(orphans) == 2  # the nursery and the runner
     worker.kill()
-    assert not psutil.wait_procs(orphans, timeout=20)[1]  # a spare first ends its import of torch
+    assert not psutil.wait_procs(orphans, timeout=20)[1]
     client.post(f"/v1/jobs/{job_id}/cancel")
     assert wait_for(client, job_id)["state"] == "cancelled"
     stack.wait_until_ready()

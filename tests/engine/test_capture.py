@@ -66,6 +66,26 @@ def test_the_recipe_tells_all(capture_work, report, never):
     assert [product.name for product in outcome.products] == ["cards.npy", "sheet.png", "source.png"]
 
 
+def test_cards_are_made_again_by_the_backend_that_their_recipe_names(capture_work, new_report, never, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(choose, "START_SECONDS", 0.0)
+        patch.setattr(choose, "fastest", lambda by_torch, by_onnx, _: by_onnx)
+        first = capture_work()
+        recipe = run(first, new_report(), never).result.recipe
+    assert recipe.backend == onnx_passes.name()
+    again, report = capture_work(backend=recipe.backend), new_report()
+    assert run(again, report, never).result.recipe == recipe
+    assert report.notes == []
+    assert np.array_equal(cards_of(again), cards_of(first))
+
+
+@pytest.mark.parametrize("named", ["torch-1.0-cpu", "onnxruntime-0.1-cpu", "torch-2.13.0+cu130-cuda"])
+def test_a_backend_that_is_not_here_is_told(capture_work, report, never, named):
+    backend = run(capture_work(backend=named), report, never).result.recipe.backend
+    assert backend in (f"torch-{torch.__version__}-cpu", onnx_passes.name())
+    assert f"{named} cannot run here: {backend} makes these cards" in report.notes[-1]
+
+
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (-1.0, 1.0)])
 def test_bytes_are_the_rounded_and_clipped_floats(capture_work, new_model, new_report, never, ends):
     model = new_model(range=ends, image=(8, 8, 3))

@@ -163,14 +163,13 @@ class Stack:
         return found
 
     def working_runner(self, worker_pid: int | None = None) -> psutil.Process | None:
-        """The one with an assignment: a spare has not said a word yet."""
-        runners = [
-            (_words(process), process)
-            for process in self.processes("worker.runner")
-            if worker_pid is None or _parent(process) == worker_pid
-        ]
-        words, process = max(runners, key=lambda runner: runner[0], default=(0, None))
-        return process if words else None
+        """A child of a nursery, which is a child of its worker and looks the same."""
+        everyone = {process.pid: process for process in self.processes("worker.runner")}
+        for process in everyone.values():
+            nursery = everyone.get(_parent(process) or 0)
+            if nursery is not None and (worker_pid is None or _parent(nursery) == worker_pid):
+                return process
+        return None
 
     def worker_of(self, job_id: str) -> psutil.Process:
         """The process that holds this job."""
@@ -259,13 +258,6 @@ def running_stack(name: str, folder: Path, **settings: object) -> Iterator[Stack
         yield stack
     finally:
         stack.close()
-
-
-def _words(process: psutil.Process) -> int:
-    try:
-        return int(process.io_counters().write_chars)
-    except psutil.Error:
-        return 0
 
 
 def _parent(process: psutil.Process) -> int | None:

@@ -3,6 +3,7 @@
 import io
 import os
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -10,10 +11,11 @@ from making import weights
 from safetensors.numpy import load, save
 
 from flashcards.contract.specs import job_spec
-from worker.child import Child, LogLine, Spare
+from worker.child import UNTOLD, LogLine, Parent
 from worker.messages import Assignment, SaidDone, SaidFailed, SaidProgress, SaidStopped, StagedModel
 
 MODEL = "model_" + "0" * 32
+ORPHANED = 70
 
 
 @pytest.fixture
@@ -40,11 +42,23 @@ def assignment(tmp_path):
     return make
 
 
+@pytest.fixture(scope="module")
+def parent():
+    """Of a worker that knows secrets."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FLASHCARDS_DATABASE_URL", "postgresql://user:secret@host/db")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        found = Parent()
+        found.prepare()
+    yield found
+    found.close()
+
+
 @pytest.fixture
-def child():
-    started = Child()
-    yield started
-    started.close()
+def child(parent):
+    born = parent.bear()
+    yield born
+    born.close()
 
 
 def listen(child, seconds: float = 60) -> list[object]:
@@ -72,17 +86,15 @@ def test_it_does_what_it_is_told_and_says_so(child, assignment, tmp_path):
     assert all((tmp_path / "out" / file.name).is_file() for file in heard[-1].files)
 
 
-def test_it_knows_no_secret(monkeypatch, assignment):
-    monkeypatch.setenv("FLASHCARDS_DATABASE_URL", "postgresql://user:secret@host/db")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    child = Child()
-    try:
-        environment = psutil.Process(child.pid).environ()
-        assert "secret" not in " ".join(environment.values())
-        assert not [name for name in environment if name.startswith(("FLASHCARDS", "AWS"))]
-        assert os.getsid(child.pid) == child.pid != os.getsid(0)
-    finally:
-        child.close()
+def test_it_knows_no_secret(child):
+    environment = psutil.Process(child.pid).environ()
+    assert "secret" not in " ".join(environment.values())
+    assert not [name for name in environment if name.startswith(("FLASHCARDS", "AWS"))]
+    assert os.getsid(child.pid) == child.pid != os.getsid(0)
+
+
+def open_files(pid: int) -> set[str]:
+    return {str(descriptor.readlink()) for descriptor in Path(f"/proc/{pid}/fd").iterdir()}
 
 
 def test_asked_to_stop_it_leaves_something_readable(child, assignment):
@@ -106,11 +118,9 @@ def test_a_failure_comes_in_words(child, assignment, tmp_path):
 
 
 def test_it_exits_when_its_stdin_closes(child):
-    child._process.stdin.close()
-    deadline = time.monotonic() + 30  # torch may still be on its way in
-    while child.is_alive():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    child._stdin.close()
+    listen(child)
+    assert child.exit_code() == ORPHANED
 
 
 def test_rubbish_on_the_line_is_a_log_line(child):
@@ -119,20 +129,89 @@ def test_rubbish_on_the_line_is_a_log_line(child):
     assert isinstance(child.heard.get(timeout=5), LogLine)
 
 
-def test_the_spare_is_taken_once_and_replaced_when_dead():
-    spare = Spare()
+def test_a_runner_is_born_at_once_where_the_nursery_is_warm(parent, child):
+    assert child.pid != parent.pid
+    began = time.monotonic()
+    other = parent.bear()
     try:
-        spare.prepare()
-        spare.prepare()
-        first = spare.take()
-        second = spare.take()
-        assert first.pid != second.pid
+        assert len({other.pid, child.pid, parent.pid}) == 3
+        assert time.monotonic() - began < 1  # the import of torch alone takes longer
+    finally:
+        other.close()
+
+
+def test_the_nursery_has_one_thread_and_knows_nothing_of_its_runners_files(parent, child):
+    """A fork of a process with threads would leave their locks held for ever."""
+    assert child.pid
+    nursery = psutil.Process(parent.pid)
+    assert nursery.num_threads() == 1
+    pipes = {name for name in open_files(child.pid) if name.startswith("pipe:")}
+    assert len(pipes) == 3
+    assert not [name for name in open_files(child.pid) if name.startswith("socket:")]
+    assert not pipes & open_files(nursery.pid)  # else a runner would not notice that its supervisor is gone
+
+
+def test_what_a_crashed_runner_says_is_in_its_log_and_its_code_is_told(child):
+    child._stdin.write(b"no assignment\n")
+    child._stdin.flush()
+    log = [line for line in listen(child) if isinstance(line, LogLine)]
+    assert any("Traceback" in line for line in log)
+    assert child.exit_code() == 1
+
+
+def test_a_killed_runner_leaves_no_zombie(child, parent):
+    process = psutil.Process(child.pid)
+    process.kill()
+    listen(child)
+    assert child.exit_code() == -9
+    child.close()
+    while process.is_running():
+        time.sleep(0.01)
+    assert psutil.Process(parent.pid).children() == []
+
+
+def test_runners_outlive_their_nursery_and_another_one_takes_over(assignment):
+    parent = Parent()
+    try:
+        first = parent.bear()
+        pid, nursery = first.pid, psutil.Process(parent.pid)
+        nursery.kill()
+        nursery.wait()
+        first.assign(assignment())
+        assert isinstance(listen(first)[-1], SaidDone)
+        assert first.exit_code() == UNTOLD  # whoever could have told is dead; its last word counts
+        second = parent.bear()
+        assert second.pid != pid
+        assert parent.pid != nursery.pid
         first.close()
         second.close()
-        spare.prepare()
-        spare._waiting.close()
-        fresh = spare.take()
-        assert fresh.is_alive()
-        fresh.close()
     finally:
-        spare.close()
+        parent.close()
+
+
+def test_one_that_is_stopped_before_it_is_born_is_never_born(assignment):
+    parent = Parent()
+    try:
+        early = parent.bear()
+        early.assign(assignment(count=100_000))
+        early.ask_to_stop()
+        assert early.exit_code() == -15
+        assert early.close() == -15
+        late = parent.bear()
+        assert late.pid
+        assert [process.pid for process in psutil.Process(parent.pid).children()] == [late.pid]
+        late.close()
+    finally:
+        parent.close()
+
+
+def test_a_nursery_goes_with_whoever_started_it():
+    parent = Parent()
+    child = parent.bear()
+    nursery, runner = psutil.Process(parent.pid), psutil.Process(child.pid)
+    parent._line.close()
+    child._stdin.close()
+    assert not psutil.wait_procs([nursery, runner], timeout=20)[1]
+    parent._line = None
+    child.close()
+    parent.close()
