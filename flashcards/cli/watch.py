@@ -80,16 +80,6 @@ def _trained(result: TrainResult) -> Facts:
     ]
 
 
-def _learnt(result: LearnResult) -> Facts:
-    worse = "nothing says" if result.forgetting is None else f"{result.forgetting:.4f}   (on {result.forgetting_on})"
-    return [
-        ("learner", result.learner),
-        ("version", result.version),
-        ("validation MAE", f"{result.validation_mae:.4f}   (a constant image: {result.constant_mae:.4f})"),
-        ("forgetting", worse),
-    ]
-
-
 def _captured(result: CaptureResult) -> Facts:
     return [
         ("flashcards", result.flashcards),
