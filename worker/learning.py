@@ -9,7 +9,7 @@ from flashcards.contract.specs import LearnSpec
 from ledger import learners, scope
 from ledger.errors import NotFound
 from ledger.lifecycle import Claim
-from ledger.tables import Dataset, Learner, Version, VersionCapsule
+from ledger.tables import Dataset, Learner, Model, Version, VersionCapsule
 from worker.messages import StagedDataset, StagedLearner, StagedModel, StagedTask
 from worker.station import Station
 
@@ -21,6 +21,7 @@ class Standing:
     learner: Learner
     versions: list[Version]  # from the first to the one that the task starts from
     capsules: dict[int, VersionCapsule]  # of that one, by task
+    model: Model | None  # whose weights they are, where nothing was learnt since
     task: str
 
 
@@ -44,7 +45,8 @@ def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
         numbers = [version.number for version in versions[-1:]]
         capsules = learners.capsules(session, learner.id, numbers)
         (found,) = capsules.values() or [{}]
-        return Standing(learner, versions, found, learners.task_name(session, spec))
+        model = session.get(Model, learner.model_id) if learner.version == 0 else None
+        return Standing(learner, versions, found, model, learners.task_name(session, spec))
 
 
 class Fetch:
@@ -104,12 +106,13 @@ def _stage_task(version: Version, task: int, standing: Standing, fetch: Fetch) -
 def _stage_base(standing: Standing, fetch: Fetch) -> StagedModel | None:
     if not standing.versions:
         return None
-    learner, base = standing.learner, standing.versions[-1]
+    learner, base, model = standing.learner, standing.versions[-1], standing.model
     return StagedModel(
         path=fetch.file(base.digest, "safetensors") or "",
         digest=base.digest,
         architecture=learner.architecture,
         input=learner.input,
         range=tuple(learner.range),
-        made_here=True,
+        made_here=model is None or model.origin != "upload",
+        probe=fetch.file(model.probe_digest if model else None, "safetensors"),
     )
