@@ -66,16 +66,25 @@ class Fetch:
         return str(path)
 
     def dataset(self, id: str) -> StagedDataset:
-        with self._station.db.read() as session:
-            row = scope.find(session, Dataset, self._tenant, id)
-        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
+        return self._staged(self._find(id))
 
-    def dataset_if_there(self, id: str | None) -> StagedDataset | None:
-        """The data of a task that was learnt may go: then the task is not measured any more."""
+    def dataset_of_earlier(self, id: str | None) -> StagedDataset | None:
+        """The data of a task that was learnt may go: then the task is not measured any more.
+
+        What is not to be kept is not read again, though it be still there: this job would not be known to show it.
+        """
         try:
-            return None if id is None else self.dataset(id)
+            row = None if id is None else self._find(id)
+            return self._staged(row) if row is not None and row.retain else None
         except (NotFound, FileNotFoundError):
             return None
+
+    def _find(self, id: str) -> Dataset:
+        with self._station.db.read() as session:
+            return scope.find(session, Dataset, self._tenant, id)
+
+    def _staged(self, row: Dataset) -> StagedDataset:
+        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
 
 
 def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
@@ -99,7 +108,7 @@ def _stage_task(version: Version, task: int, standing: Standing, fetch: Fetch) -
     return StagedTask(
         name=version.task,
         capsule=fetch.file(capsule.digest if capsule else None, "safetensors"),
-        test=fetch.dataset_if_there(version.test_dataset_id or version.dataset_id),
+        test=fetch.dataset_of_earlier(version.test_dataset_id or version.dataset_id),
     )
 
 

@@ -108,9 +108,13 @@ def test_a_learner_comes_as_it_stands(station, pupil, push, claim, tmp_path):
     assert (work.spec.name, work.spec.base_version) == ("third images", 2)
 
 
-def test_what_was_learnt_may_be_gone(station, pupil, push, claim, tmp_path):
+@pytest.mark.parametrize("gone", [True, False])
+def test_what_was_learnt_may_be_gone_or_about_to_go(station, pupil, push, claim, tmp_path, gone):
     with station.db.write() as session:
-        session.delete(session.get_one(Dataset, session.get_one(Version, (pupil, 1)).dataset_id))
+        row = session.get_one(Dataset, session.get_one(Version, (pupil, 1)).dataset_id)
+        row.retain = False
+        if gone:
+            session.delete(row)
     work = as_work(stage(station, claim(pupil, push(b"third images")), tmp_path / "attempt"))
     assert [task.test is None for task in work.learner.tasks] == [True, False]
 
