@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from engine.errors import Stopped
 from engine.files import digest_of
-from engine.learn_measures import Forgetting, estimate, forgetting, measure_task
+from engine.learn_measures import Forgetting, estimate, forgetting, known_error, measure_task
 from engine.lesson import Lesson
 from engine.models import Autoencoder, chunk_size
 from engine.noise import Noise
@@ -91,7 +91,7 @@ class Desk:
 
     def attempt(self, work: Work, which: Try) -> Done:
         """`work` differs from the desk's in what it resumes from."""
-        setting = self._setting(which)
+        setting = self.setting(which)
         strategy = open_strategy(setting)
         material = strategy.material()
         lesson = Lesson(
@@ -108,11 +108,11 @@ class Desk:
         )
         taught = teach(work, lesson, self.report, self.stop, lambda _: [])
         digest = digest_of(work.out / WEIGHTS.name)
-        refreshed = [
-            refresh(setting, number, task, taught.network, digest)
-            for number, task in enumerate(work.learner.tasks, start=1)
-        ]
         earlier = self._earlier()
+        refreshed = [
+            refresh(setting, number, task, taught.network, digest, known_error(last))
+            for number, (task, last) in enumerate(zip(work.learner.tasks, earlier, strict=True), start=1)
+        ]
         row = self._row(taught, earlier, refreshed)
         return Done(strategy, taught, row, refreshed, forgetting(earlier, row, refreshed))
 
@@ -124,7 +124,7 @@ class Desk:
     def measure(self, name: str, network: torch.nn.Module, test: TestImages) -> TaskMeasure:
         return measure_task(name, network, test, self.noise, self.chunk, self.device, self.stop_if_asked)
 
-    def _setting(self, which: Try) -> Setting:
+    def setting(self, which: Try) -> Setting:
         config = self.work.spec.strategy
         if which.number > 1:
             harder = {knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)}

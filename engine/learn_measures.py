@@ -4,9 +4,8 @@ The estimate for an earlier task, from nothing but the two networks and the task
 
     estimate = last estimate + (error of the new network on cards - error of the old one on the same cards)
 
-By the triangle inequality an image's error can grow by no more than what the new network adds on the old one's answers
-(and on their neighbourhood), and cards are such answers. Differences are added, not ratios multiplied: on cards the old
-error is small, and a ratio of small numbers runs wild. It starts from what was measured while the images were there.
+where cards are made as hard as the task's images (`engine.refresh`). It starts from what was measured on the task's own
+images when it was learnt, and no image has a part in it from then on.
 """
 
 from collections.abc import Callable
@@ -46,11 +45,14 @@ def measure_task(
     return TaskMeasure(task=name, mae=mae, psnr=psnr, ssim=ssim)
 
 
-def estimate(last: TaskMeasure | None, cards: Refreshed) -> float | None:
+def known_error(last: TaskMeasure) -> float | None:
+    """What is known without images; at the start of a learner's record that may be what images say."""
+    return last.mae if last.estimated_mae is None else last.estimated_mae
+
+
+def estimate(last: TaskMeasure, cards: Refreshed) -> float | None:
     """None where the task's error was never known."""
-    if last is None:
-        return None
-    known = last.mae if last.estimated_mae is None else last.estimated_mae
+    known = known_error(last)
     return None if known is None else max(0.0, known + cards.new_error - cards.base_error)
 
 
@@ -76,6 +78,6 @@ def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], cards: list[R
         if before.mae is not None and after.mae is not None:
             rises.append(Forgetting(before.task, after.mae - before.mae, before.mae, "images"))
         else:
-            known = before.mae if before.estimated_mae is None else before.estimated_mae
-            rises.append(Forgetting(before.task, each.new_error - each.base_error, known, "cards"))
+            rise = each.new_error - each.base_error
+            rises.append(Forgetting(before.task, rise, known_error(before), "cards"))
     return max(rises, key=lambda each: each.rise, default=None)
