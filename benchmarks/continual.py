@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +22,7 @@ from rich.table import Table
 from benchmarks.estimates import NEEDED, tracking
 from benchmarks.lab import Size
 from benchmarks.real import data_folder
-from benchmarks.sequences import SEQUENCE5, TEN, Course, Learnt, Method, Scenario
+from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURES = {16: "blk_3_fil_32", 32: "blk_4_fil_32"}
@@ -49,7 +50,7 @@ class Asked:
     tasks: tuple[str, ...]
     methods: list[Method]
     architecture: str
-    scenario: Scenario = Scenario()
+    scenario: Scenario = RECONSTRUCTION
 
     def found(self, course: Course) -> Found:
         return {
@@ -81,8 +82,9 @@ def table(found: Found) -> Table:
 
 
 def spread(values: list[float], sign: str = "") -> str:
-    deviation = f" +- {statistics.stdev(values):.4f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):{sign}.4f}{deviation}"
+    # numpy's, since that of `statistics` fails on the NaN of a run that is only planned or that diverged.
+    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):{sign}.4f}{deviation}"
 
 
 def remarks(found: Found) -> list[str]:

@@ -66,6 +66,9 @@ class Scenario:
         return self.name if self.name == "reconstruction" else f"{self.name}-{self.noise:g}"
 
 
+RECONSTRUCTION = Scenario()
+
+
 @dataclass(frozen=True)
 class Learnt:
     """A chain: the steps it took, one a task. While an experiment is only planned every figure is not a number."""
@@ -138,7 +141,7 @@ class Course(Lab):
         method: Method,
         seed: int,
         architecture: str,
-        scenario: Scenario = Scenario(),
+        scenario: Scenario = RECONSTRUCTION,
     ) -> Learnt:
         architecture, size = method.architecture(architecture), self.size
         key = f"learn/{scenario.key}/{architecture}/{size.tests}-tests/seed-{seed}"
@@ -149,7 +152,12 @@ class Course(Lab):
             done = Learnt(tasks, list(chain.steps))
 
             def make(out: Path, done: Learnt = done, config: dict[str, Any] = config) -> dict[str, Any]:
-                told = {"strategy": config, "seed": seed, "scenario": scenario.key, "tasks": tasks[: len(done.steps) + 1]}
+                told = {
+                    "strategy": config,
+                    "seed": seed,
+                    "scenario": scenario.key,
+                    "tasks": tasks[: len(done.steps) + 1],
+                }
                 return told | self._learn_task(out, done, config, seed, architecture, scenario)
 
             made = self._step(key, method.cost(number) * size.images * size.epochs, make)
