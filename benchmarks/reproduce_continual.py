@@ -155,8 +155,8 @@ class Report:
 
     def naive(self) -> Lines:
         lines = [
-            "The paper's SFT row, 0.552, is at the level of networks that collapsed. Here every run says on which tasks",
-            "it told images apart no better than one constant image: where there is none, it merely forgot.",
+            "The paper's SFT row, 0.552, is at the level of networks that collapsed. Here every run says on which",
+            "tasks it told images apart no better than one constant image: where there is none, it merely forgot.",
             "",
             *_head("seed", "collapsed on", "MAE", "BWT", "when learnt", "after the last task"),
         ]
