@@ -6,8 +6,8 @@ capsule is measured: z' = E'(D(z)). Its errors are those of cards; its count sta
 For the errors the cards are made as hard as images. A card is an answer of the old network, which therefore hardly
 misses it, and the new one may have learnt cards by heart; an image has something that no network knows. So noise is
 added, just as much that the old network misses a card by what it missed images by, and both networks are measured on
-these. Against test images (digits, seven strategies) the rise of the error came out within 0.01 where cards alone gave
-0.02; ratios of errors on cards ran wild.
+these. Held against test images (digits, seven strategies, two seeds) the rise of an error was missed by 0.012 in the
+median, and by 0.023 on bare cards; a task that is wholly forgotten already is misjudged by more.
 """
 
 import math

@@ -13,6 +13,7 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    LearnResult,
     NoopResult,
     TrainResult,
 )
@@ -59,6 +60,8 @@ def result_facts(job: Job) -> Facts:
             return _analyzed(analyzed)
         case DistillResult() as distilled:
             return _distilled(distilled)
+        case LearnResult() as learnt:
+            return _learnt(learnt)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
         case EvaluateCardsResult() as evaluated_cards:
@@ -74,6 +77,16 @@ def _trained(result: TrainResult) -> Facts:
         ("validation MAE", f"{result.validation_mae:.4f}   (a constant image: {result.constant_mae:.4f})"),
         ("epochs", f"{result.epochs}, the best was {result.best_epoch}{early}"),
         ("speed", f"{result.images_per_second:,.0f} images/s"),
+    ]
+
+
+def _learnt(result: LearnResult) -> Facts:
+    worse = "nothing says" if result.forgetting is None else f"{result.forgetting:.4f}   (on {result.forgetting_on})"
+    return [
+        ("learner", result.learner),
+        ("version", result.version),
+        ("validation MAE", f"{result.validation_mae:.4f}   (a constant image: {result.constant_mae:.4f})"),
+        ("forgetting", worse),
     ]
 
 

@@ -139,6 +139,7 @@ class TestBudget:
         assert weights(resumed) == weights(twice.work)
         assert not any("tried once more" in note for note in again.notes)
 
+    @pytest.mark.slow
     def test_tried_twice_it_fails_with_the_numbers(self, first, new_report, never):
         work, report = first.task("high", strategy=FEW, max_forgetting={"relative": 0.01}), new_report()
         with pytest.raises(ForgotTooMuch, match=r"0\.01 of it is allowed") as error:
@@ -203,6 +204,7 @@ def test_a_tenth_is_never_learnt_from_where_there_is_no_test_split(first, as_dat
     assert any("no test split" in note for note in report.notes)
 
 
+@pytest.mark.slow
 def test_denoising_is_kept_by_cards(new_learner):
     first = new_learner(scenario="denoising", noise=0.2).learn("low")
     kept, lost = (first.learn("high", strategy=strategy) for strategy in (CARDS, NAIVE))
