@@ -4,6 +4,7 @@ BIN := .venv/bin
 
 .PHONY: install serve demo test test-all chaos check format clean
 .PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
+.PHONY: bench-continual bench-continual-speed reproduce-continual
 
 install: .venv/.installed
 
@@ -52,6 +53,17 @@ bench-capture: .venv/.test-installed
 
 reproduce-capture: .venv/.test-installed
 	$(BIN)/python -m benchmarks.reproduce_capture $(REPRODUCE)
+
+# These want svhn.npz and omniglot.npz as well. `make bench-continual BENCH="--bar ten"`: ten tasks.
+bench-continual: .venv/.test-installed
+	$(BIN)/python -m benchmarks.continual $(BENCH)
+
+reproduce-continual: .venv/.test-installed
+	$(BIN)/python -m benchmarks.reproduce_continual $(REPRODUCE)
+
+# `make bench-continual-speed BENCH="--avalanche PYTHON"`: beside Avalanche, which wants an environment of its own.
+bench-continual-speed: .venv/.test-installed
+	$(BIN)/python -m benchmarks.continual_speed $(BENCH)
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale

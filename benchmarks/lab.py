@@ -265,7 +265,9 @@ class Lab:
         size = self.size
         path = self.folder / "data" / f"{name}-{size.side}-{size.images}-{size.tests}.npz"
         if not path.exists():
-            real.prepare(self.data / f"{name}.npz", path, size.images, size.tests, size.side)
+            whole, _, half = name.partition(".")  # "mnist.1" is the first half of mnist
+            source = self.data / f"{whole}.npz"
+            real.prepare(source, path, size.images, size.tests, size.side, int(half) if half else None)
         return DatasetInput(path=path, digest=name)
 
     def _key(self, made: Made) -> str:

@@ -25,3 +25,38 @@ ARCHITECTURES = {
 
 #: CIFAR-10, cards of blk_4_fil_32 (its AE1, variant I): test MAE of the new network on data, from AE1's cards.
 DISTILLED = {"blk_4_fil_16": (0.0787, 0.0939), "blk_4_fil_32": (0.0640, 0.0725), "blk_4_fil_64": (0.0512, 0.0681)}
+
+#: Sequence5: MAE and BWT of reconstruction, MAE and BWT of denoising (Table 3, 5 runs). None: not told.
+TABLE3 = {
+    "joint": (0.035, None, 0.055, None),
+    "naive": (0.552, -0.64, 0.547, -0.63),
+    "coreset 1 %": (0.058, -0.02, 0.075, -0.02),
+    "coreset 10 %": (0.049, -0.02, 0.059, -0.02),
+    "lwf": (0.549, -0.52, 0.437, -0.33),
+    "vae_replay": (0.075, -0.06, 0.071, -0.04),
+    "cl_vae": (0.352, -0.16, 0.546, -0.28),
+    "mazes": (0.053, -0.03, 0.058, -0.03),
+}
+
+#: The three orders of Sequence3: MAE on each task, in that order, after the last. The paper prints the same joint row
+#: under all three, in the order of the first; here it is permuted with its columns.
+SEQUENCE3 = {
+    ("mnist", "fashion_mnist", "cifar10"): {
+        "joint": (0.0141, 0.0256, 0.0629),
+        "coreset 10 %": (0.0249, 0.0395, 0.0666),
+        "naive": (0.0467, 0.0469, 0.0512),
+        "mazes": (0.0282, 0.0366, 0.0579),
+    },
+    ("fashion_mnist", "cifar10", "mnist"): {
+        "joint": (0.0256, 0.0629, 0.0141),
+        "coreset 10 %": (0.0386, 0.0661, 0.0200),
+        "naive": (0.0816, 0.2996, 0.0140),
+        "mazes": (0.0352, 0.0637, 0.0156),
+    },
+    ("cifar10", "mnist", "fashion_mnist"): {
+        "joint": (0.0629, 0.0141, 0.0256),
+        "coreset 10 %": (0.0654, 0.0229, 0.0336),
+        "naive": (0.1233, 0.0465, 0.0371),
+        "mazes": (0.0664, 0.0261, 0.0308),
+    },
+}

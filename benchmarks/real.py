@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 SIDE = 32
+MANY_CLASSES = 100  # so few images of each that halves of them are no two tasks
 
 
 def data_folder() -> Path:
@@ -20,14 +21,26 @@ def data_folder() -> Path:
     return Path(named)
 
 
-def prepare(source: Path, target: Path, images: int, tests: int, side: int = SIDE) -> None:
-    """The first images of each split, as an npz that a training takes."""
+def prepare(source: Path, target: Path, images: int, tests: int, side: int = SIDE, half: int | None = None) -> None:
+    """The first images of each split, as an npz that a training takes; of those only a half, where one is named."""
     with np.load(source, allow_pickle=False) as arrays:
         found = {split: arrays[f"x_{split}"][:count] for split, count in (("train", images), ("test", tests))}
+        if half is not None:
+            labels = {split: arrays[f"y_{split}"][: len(x)] for split, x in found.items() if f"y_{split}" in arrays}
+            found = {split: x[in_half(half, len(x), labels.get(split))] for split, x in found.items()}
     target.parent.mkdir(parents=True, exist_ok=True)
     whole = target.with_suffix(".part.npz")
     np.savez(whole, **{f"x_{split}": _in_colour(_resized(x, side)) for split, x in found.items()})
     whole.replace(target)
+
+
+def in_half(half: int, count: int, labels: np.ndarray | None) -> np.ndarray:
+    """Which rows belong to half 1 or 2: by class, the lower labels first, or by place where classes are many."""
+    if labels is not None and labels.max() < MANY_CLASSES:
+        is_first = labels < (labels.max() + 1) / 2
+    else:
+        is_first = np.arange(count) < count / 2
+    return is_first if half == 1 else ~is_first
 
 
 def _resized(x: np.ndarray, side: int) -> np.ndarray:

@@ -139,7 +139,8 @@ def teach(
         [watch.save_best()],
     )
     taught.products.extend(show(taught))
-    _refuse_collapse(images.range, now, constant_mae, taught.products, report)
+    if work.refuse_collapse:
+        _refuse_collapse(images.range, now, constant_mae, taught.products, report)
     return taught
 
 

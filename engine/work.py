@@ -71,6 +71,7 @@ class Work:
     test_dataset: DatasetInput | None = None
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
+    refuse_collapse: bool = True  # an experiment goes on with whatever it got: a collapsed network is a finding too
     device: str = "cpu"
     threads: int = 1
 

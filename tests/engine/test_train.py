@@ -1,5 +1,6 @@
 import contextlib
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -214,6 +215,12 @@ def test_collapse_is_a_failure_with_both_numbers_and_readable_weights(train_work
     assert "median" in collapsed.value.detail
     assert [product.name for product in collapsed.value.products] == ["model.safetensors", "reconstructions.png"]
     assert all(tensor.isfinite().all() for tensor in weights_of(work).values())
+
+
+def test_an_experiment_may_go_on_with_a_collapsed_network(train_work, report, never):
+    work = replace(train_work(learning_rate=10, epochs=4), refuse_collapse=False)
+    result = run(work, report, never).result
+    assert result.validation_mae >= result.constant_mae
 
 
 def test_the_sigmoid_trap(train_work, report, never, as_dataset):

@@ -1,0 +1,205 @@
+"""`make bench-continual`: learners that go through five datasets, by every strategy, beside what keeps real images.
+
+The same minibatches of new images for all: as many epochs, no early stop. Strategies that replay take as many old
+samples beside them; joint goes over the images of all tasks so far. Every task that is done is kept under .reproduce,
+so the command can be stopped and goes on where it was.
+
+`--bar ten`: ten tasks, each dataset in two halves. `--bar estimates`: what cards say of forgetting against the truth,
+over all runs that are kept.
+"""
+
+import argparse
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.estimates import NEEDED, tracking
+from benchmarks.lab import Size
+from benchmarks.real import data_folder
+from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
+
+ROOT = Path(__file__).parents[1]
+ARCHITECTURES = {16: "blk_3_fil_32", 32: "blk_4_fil_32"}
+GATES = ("mazes", "vae_replay", "lwf", "naive")
+Found = dict[str, list[Learnt]]
+
+
+def methods(images: int, cards: int) -> dict[str, Method]:
+    share = max(1, images // 10)
+    every = [
+        Method("flashcards", {"kind": "flashcards", "count": cards}),
+        Method("mazes", {"kind": "flashcards", "count": cards, "source": "maze", "r": 10}),
+        Method("vae_replay", {"kind": "vae_replay", "count": cards}),
+        Method("lwf", {"kind": "lwf"}),
+        Method("naive", {"kind": "naive"}),
+        Method("joint", {"kind": "joint"}),
+        # A tenth of each task's images, so it grows with every task.
+        Method("coreset", {"kind": "coreset"}, size_a_task=share),
+    ]
+    return {method.name: method for method in every}
+
+
+@dataclass(frozen=True)
+class Asked:
+    tasks: tuple[str, ...]
+    methods: list[Method]
+    architecture: str
+    scenario: Scenario = RECONSTRUCTION
+
+    def found(self, course: Course) -> Found:
+        return {
+            method.name: [
+                course.learn(self.tasks, method, seed, self.architecture, self.scenario) for seed in course.size.seeds
+            ]
+            for method in self.methods
+        }
+
+
+def mean(found: Found, name: str, figure: str) -> float:
+    return statistics.mean(getattr(each, figure) for each in found[name])
+
+
+def table(found: Found) -> Table:
+    shown = Table("strategy", "AvgMAE", "BWT", "x joint", "x coreset", "MB", "seconds", box=SIMPLE, pad_edge=False)
+    for name, chains in found.items():
+        ratios = (_ratio(found, name, other) for other in ("joint", "coreset"))
+        memory, seconds = mean(found, name, "memory"), mean(found, name, "seconds")
+        shown.add_row(
+            name,
+            spread([each.average for each in chains]),
+            spread([each.bwt for each in chains], "+"),
+            *ratios,
+            f"{memory:.2f}",
+            f"{seconds:.0f}",
+        )
+    return shown
+
+
+def spread(values: list[float], sign: str = "") -> str:
+    # numpy's, since that of `statistics` fails on the NaN of a run that is only planned or that diverged.
+    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):{sign}.4f}{deviation}"
+
+
+def remarks(found: Found) -> list[str]:
+    """Which figures are of networks that had gone wrong."""
+    lines = []
+    for name, chains in found.items():
+        for each in chains:
+            if each.diverged:
+                lines.append(f"{name}: {each.diverged}")
+            if each.collapsed:
+                lines.append(f"{name}: no better than one constant image on {', '.join(each.collapsed)} when learnt")
+    return lines
+
+
+def gates(found: Found) -> list[tuple[str, bool]]:
+    """The default strategy against every other that keeps no image. A figure that is not a number does not hold."""
+    rows = []
+    for other in (name for name in GATES if name in found and "flashcards" in found):
+        mae, theirs = mean(found, "flashcards", "average"), mean(found, other, "average")
+        rows.append((f"AvgMAE of flashcards {mae:.4f} below {other}'s {theirs:.4f}", mae < theirs))
+        bwt, theirs = mean(found, "flashcards", "bwt"), mean(found, other, "bwt")
+        rows.append((f"BWT of flashcards {bwt:+.4f} above {other}'s {theirs:+.4f}", bwt > theirs))
+    return rows
+
+
+def targets(found: Found) -> list[tuple[str, bool]]:
+    if "flashcards" not in found:
+        return []
+    own, rows = mean(found, "flashcards", "average"), []
+    for other, most in (("joint", 1.06), ("coreset", 1.02), ("mazes", 0.85)):
+        if other in found:
+            ratio = own / mean(found, other, "average")
+            rows.append((f"AvgMAE {ratio:.3f} of {other}'s, at most {most:.2f}", ratio <= most))
+    bwt = mean(found, "flashcards", "bwt")
+    return [*rows, (f"BWT {bwt:+.4f}, at least -0.003", bwt >= -0.003)]
+
+
+def ten_bars(found: Found) -> list[tuple[str, bool]]:
+    ratio = mean(found, "flashcards", "average") / mean(found, "joint", "average")
+    memory = mean(found, "flashcards", "memory")
+    return [
+        (f"AvgMAE after ten tasks {ratio:.3f} of joint's, at most 1.15", ratio <= 1.15),
+        (f"memory beside the network {memory:.2f} MB, at most 2", memory <= 2),
+    ]
+
+
+def tell(console: Console, what: str, rows: list[tuple[str, bool]]) -> bool:
+    for words, holds in rows:
+        console.print(f"{what}: {words}: {'holds' if holds else 'FAILS'}")
+    return all(holds for _, holds in rows)
+
+
+def compare(course: Course, asked: Asked, bars: Callable[[Found], list[tuple[str, bool]]]) -> bool:
+    """True: every bar holds."""
+    course.walk(lambda _: asked.found(course) and None)
+    found, size, console = asked.found(course), course.size, course.console
+    console.print(table(found))
+    console.print(
+        f"{asked.scenario.key}: {' -> '.join(asked.tasks)}; {asked.architecture}, {size.image}, {size.images} images "
+        f"a dataset, {size.epochs} epochs a task, seeds {size.seeds}"
+    )
+    console.print("MB: kept beside the network after the last task: capsules, images, whatever the strategy needs")
+    console.print(*remarks(found), sep="\n")
+    return tell(console, "gate", bars(found))
+
+
+def sequence(course: Course, asked: Asked) -> bool:
+    held = compare(course, asked, gates)
+    tell(course.console, "target", targets(asked.found(course)))
+    return held
+
+
+def estimates(folder: Path, console: Console) -> bool:
+    found = tracking(folder)
+    for line in found.told():
+        console.print(line)
+    return len(found.pairs) >= NEEDED
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.continual", description=__doc__)
+    parser.add_argument("--bar", choices=("sequence", "ten", "estimates"), default="sequence")
+    parser.add_argument("--scenario", choices=("reconstruction", "denoising"), default="reconstruction")
+    parser.add_argument("--noise", type=float, default=Scenario.noise)
+    parser.add_argument("--strategies", help="default: all; with --bar ten flashcards,joint")
+    parser.add_argument("--datasets", default=",".join(SEQUENCE5))
+    parser.add_argument("--architecture", help="default: blk_3_fil_32 for 16 pixels, blk_4_fil_32 for 32")
+    parser.add_argument("--side", type=int, default=16)
+    parser.add_argument("--images", type=int, default=Size.images)
+    parser.add_argument("--tests", type=int, default=Size.tests)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--cards", type=int, default=5000, help="cards, or draws of a generator, in all")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--threads", type=int, default=Size.threads)
+    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done tasks are kept")
+    given = parser.parse_args(words)
+    if given.bar == "estimates":
+        return 0 if estimates(given.folder, Console()) else 1
+    seeds = tuple(map(int, given.seeds.split(",")))
+    size = Size(given.images, given.tests, given.epochs, seeds, given.side, given.threads)
+    known, ten = methods(given.images, given.cards), given.bar == "ten"
+    names = given.strategies.split(",") if given.strategies else ["flashcards", "joint"] if ten else list(known)
+    asked = Asked(
+        TEN if ten else tuple(given.datasets.split(",")),
+        [known[name] for name in names],
+        given.architecture or ARCHITECTURES.get(given.side, ARCHITECTURES[32]),
+        Scenario(given.scenario, given.noise),
+    )
+    course = Course(given.folder, data_folder(), size)
+    return 0 if (compare(course, asked, ten_bars) if ten else sequence(course, asked)) else 1
+
+
+def _ratio(found: Found, name: str, other: str) -> str:
+    return f"{mean(found, name, 'average') / mean(found, other, 'average'):.3f}" if other in found else "-"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,81 @@
+"""How well a learner knows, without any image, what it forgot: over all runs with cards among the kept steps.
+
+A pair: one earlier task after one later one. True is M[i][j] - M[j][j], estimated the same from cards; both start from
+what was measured while the images were there. A run: a learner as far as it went, with the mean over its tasks.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import spearmanr
+
+NEEDED = 30
+
+
+@dataclass(frozen=True)
+class Pair:
+    run: Path
+    true: float
+    estimated: float
+
+
+@dataclass(frozen=True)
+class Tracking:
+    pairs: list[Pair]
+    runs: list[Pair]
+
+    @property
+    def over_pairs(self) -> float:
+        return rank_correlation(self.pairs)
+
+    @property
+    def over_runs(self) -> float:
+        return rank_correlation(self.runs)
+
+    def told(self) -> list[str]:
+        return [_told("pairs of an earlier task and a later one", self.pairs), _told("runs", self.runs)]
+
+
+def tracking(folder: Path) -> Tracking:
+    """Of every flashcards run kept under `folder`, whatever its size."""
+    pairs, runs = [], []
+    for step in sorted(kept.parent for kept in folder.rglob("learn/**/result.json")):
+        result = _read(step)
+        if result.get("strategy", {}).get("kind") != "flashcards" or "measures" not in result:
+            continue
+        found = list(_pairs(step, result))
+        pairs += found
+        if not any((child / "result.json").exists() for child in step.iterdir() if child.is_dir()):
+            count = len(found)
+            mean = (sum(pair.true for pair in found) / count, sum(pair.estimated for pair in found) / count)
+            runs.append(Pair(step, *mean))
+    return Tracking(pairs, runs)
+
+
+def rank_correlation(pairs: list[Pair]) -> float:
+    if len(pairs) < 3:
+        return math.nan
+    return float(spearmanr([pair.true for pair in pairs], [pair.estimated for pair in pairs]).statistic)
+
+
+def _pairs(step: Path, result: dict[str, Any]) -> Iterator[Pair]:
+    """A step lies in the folder of the one before it."""
+    row = result["measures"]
+    for place, now in enumerate(row[:-1]):
+        learnt = _read(step.parents[len(row) - place - 2])["measures"][place]["mae"]
+        if None not in (learnt, now["mae"], now["estimated_mae"]):
+            yield Pair(step, now["mae"] - learnt, now["estimated_mae"] - learnt)
+
+
+def _told(what: str, pairs: list[Pair]) -> str:
+    few = f"; too few to say, {NEEDED} are needed" if len(pairs) < NEEDED else ""
+    return f"Spearman's rank correlation {rank_correlation(pairs):.3f} over {len(pairs)} {what}{few}"
+
+
+def _read(step: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((step / "result.json").read_text())
+    return found
