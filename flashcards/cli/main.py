@@ -5,7 +5,20 @@ import typer
 from typer.core import TyperGroup
 
 import flashcards
-from flashcards.cli import capsule, cards, compare, datasets, demo, jobs, keys, learners, models, processes, storage, work
+from flashcards.cli import (
+    capsule,
+    cards,
+    compare,
+    datasets,
+    demo,
+    jobs,
+    keys,
+    learners,
+    models,
+    processes,
+    storage,
+    work,
+)
 from flashcards.cli.output import complain
 from flashcards.errors import FlashcardsError
 

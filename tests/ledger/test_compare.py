@@ -183,8 +183,8 @@ class TestEnd:
     def test_two_last_ones_at_the_same_moment(self, db, start):
         for _ in range(6):
             parent = start()
-            end_next(db)
-            end_next(db)
+            for held in [claim(db), claim(db)]:
+                end(db, held)
             last = [claim(db), claim(db)]
             together = Barrier(2)
 
@@ -313,7 +313,7 @@ class TestRetry:
         parent = start()
         held = claim(db)
         cancel(db, parent)
-        with db.write() as session, pytest.raises(Conflict, match="still being stopped"):
+        with pytest.raises(Conflict, match="still being stopped"), db.write() as session:
             lifecycle.retry(session, DEFAULT_TENANT, parent)
         end(db, held, "cancelled")
         retry(db, parent)
