@@ -15,6 +15,7 @@ from engine.learn_measures import Forgetting, estimate, forgetting, known_error,
 from engine.lesson import Lesson
 from engine.models import Autoencoder, chunk_size
 from engine.noise import Noise
+from engine.probe import forward_unverified
 from engine.refresh import Refreshed, refresh
 from engine.strategies import open_strategy
 from engine.strategies.base import Strategy
@@ -66,13 +67,16 @@ class Desk:
     def open(cls, work: Work, report: Report, stop: Callable[[], bool]) -> "Desk":
         learner, device = work.learner, torch.device(work.device)
         data = load_task(work, report)
+        base = None if work.model is None else load_network(work.model, device)
+        if base is not None:
+            forward_unverified(base, work.model, device)
         low, high = learner.range
         denoising = learner.scenario == "denoising"
         return cls(
             work=work,
             data=data,
             tests=[task.test and test_images(task.test, learner.range, data.images.shape) for task in learner.tasks],
-            base=None if work.model is None else load_network(work.model, device),
+            base=base,
             noise=Noise(learner.noise * (high - low), learner.range, learner.clip) if denoising else None,
             chunk=chunk_size(learner.architecture, data.images.shape),
             device=device,
@@ -91,7 +95,7 @@ class Desk:
 
     def attempt(self, work: Work, which: Try) -> Done:
         """`work` differs from the desk's in what it resumes from."""
-        setting = self._setting(which)
+        setting = self.setting(which)
         strategy = open_strategy(setting)
         material = strategy.material()
         lesson = Lesson(
@@ -124,7 +128,7 @@ class Desk:
     def measure(self, name: str, network: torch.nn.Module, test: TestImages) -> TaskMeasure:
         return measure_task(name, network, test, self.noise, self.chunk, self.device, self.stop_if_asked)
 
-    def _setting(self, which: Try) -> Setting:
+    def setting(self, which: Try) -> Setting:
         config = self.work.spec.strategy
         if which.number > 1:
             harder = {knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)}

@@ -87,7 +87,7 @@ def _result(desk: Desk, done: Done, capsules: list[Capsule], kept: Kept) -> Lear
         memory=Memory(
             network=learner.architecture.size(shape),
             capsules=sum(len(each.to_bytes()) for each in capsules),
-            images=sum(array.nbytes for array in kept.images.values()),
+            images=sum(array.nbytes for name, array in kept.images.items() if name.startswith("x_")),
             state=sum(tensor.nbytes for tensor in kept.state.values()),
         ),
         keeps_data=spec.strategy.kind in KEEPS_DATA,

@@ -9,7 +9,7 @@ from flashcards.contract.specs import LearnSpec
 from ledger import learners, scope
 from ledger.errors import NotFound
 from ledger.lifecycle import Claim
-from ledger.tables import Dataset, Learner, Version, VersionCapsule
+from ledger.tables import Dataset, Learner, Model, Version, VersionCapsule
 from worker.messages import StagedDataset, StagedLearner, StagedModel, StagedTask
 from worker.station import Station
 
@@ -21,6 +21,7 @@ class Standing:
     learner: Learner
     versions: list[Version]  # from the first to the one that the task starts from
     capsules: dict[int, VersionCapsule]  # of that one, by task
+    model: Model | None  # whose weights they are, where nothing was learnt since
     task: str
 
 
@@ -44,7 +45,8 @@ def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
         numbers = [version.number for version in versions[-1:]]
         capsules = learners.capsules(session, learner.id, numbers)
         (found,) = capsules.values() or [{}]
-        return Standing(learner, versions, found, learners.task_name(session, spec))
+        model = session.get(Model, learner.model_id) if learner.version == 0 else None
+        return Standing(learner, versions, found, model, learners.task_name(session, spec))
 
 
 class Fetch:
@@ -64,16 +66,25 @@ class Fetch:
         return str(path)
 
     def dataset(self, id: str) -> StagedDataset:
-        with self._station.db.read() as session:
-            row = scope.find(session, Dataset, self._tenant, id)
-        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
+        return self._staged(self._find(id))
 
-    def dataset_if_there(self, id: str | None) -> StagedDataset | None:
-        """The data of a task that was learnt may go: then the task is not measured any more."""
+    def dataset_of_earlier(self, id: str | None) -> StagedDataset | None:
+        """The data of a task that was learnt may go: then the task is not measured any more.
+
+        What is not to be kept is not read again, though it be still there: this job would not be known to show it.
+        """
         try:
-            return None if id is None else self.dataset(id)
+            row = None if id is None else self._find(id)
+            return self._staged(row) if row is not None and row.retain else None
         except (NotFound, FileNotFoundError):
             return None
+
+    def _find(self, id: str) -> Dataset:
+        with self._station.db.read() as session:
+            return scope.find(session, Dataset, self._tenant, id)
+
+    def _staged(self, row: Dataset) -> StagedDataset:
+        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
 
 
 def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
@@ -97,19 +108,20 @@ def _stage_task(version: Version, task: int, standing: Standing, fetch: Fetch) -
     return StagedTask(
         name=version.task,
         capsule=fetch.file(capsule.digest if capsule else None, "safetensors"),
-        test=fetch.dataset_if_there(version.test_dataset_id or version.dataset_id),
+        test=fetch.dataset_of_earlier(version.test_dataset_id or version.dataset_id),
     )
 
 
 def _stage_base(standing: Standing, fetch: Fetch) -> StagedModel | None:
     if not standing.versions:
         return None
-    learner, base = standing.learner, standing.versions[-1]
+    learner, base, model = standing.learner, standing.versions[-1], standing.model
     return StagedModel(
         path=fetch.file(base.digest, "safetensors") or "",
         digest=base.digest,
         architecture=learner.architecture,
         input=learner.input,
         range=tuple(learner.range),
-        made_here=True,
+        made_here=model is None or model.origin != "upload",
+        probe=fetch.file(model.probe_digest if model else None, "safetensors"),
     )

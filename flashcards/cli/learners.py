@@ -168,15 +168,9 @@ def _facts(learner: Learner) -> list[tuple[str, object]]:
 
 
 def _print_matrix(matrix: Matrix) -> None:
-    print_table(
-        ("version", "after", *matrix.tasks),
-        ((number, *row) for number, row in zip(matrix.versions, map(_cells, matrix.tasks, matrix.matrix), strict=True)),
-    )
+    rows = zip(matrix.versions, matrix.tasks, matrix.matrix, strict=True)
+    print_table(("version", "after", *matrix.tasks), ((number, task, *map(_number, row)) for number, task, row in rows))
     print_facts([("average MAE", _number(matrix.average)), ("BWT", _number(matrix.bwt)), ("FWT", _number(matrix.fwt))])
-
-
-def _cells(task: str, row: list[float | None]) -> tuple[str, ...]:
-    return task, *map(_number, row)
 
 
 def _number(value: float | None) -> str:

@@ -146,8 +146,8 @@ def test_the_schema_tells_families_apart_and_takes_names():
     schema = TypeAdapter(ArchitectureField).json_schema()
     union, name = schema["anyOf"]
     assert union["discriminator"]["propertyName"] == "family"
-    assert set(union["discriminator"]["mapping"]) == {"blk", "conv_ae", "dense_ae"}
-    assert len(union["oneOf"]) == 3
+    assert set(union["discriminator"]["mapping"]) == {"blk", "vae", "conv_ae", "dense_ae"}
+    assert len(union["oneOf"]) == 4
     assert name["type"] == "string"
     assert "family" not in schema["$defs"][BlkArchitecture.__name__]["required"]
     for family in (ConvArchitecture, DenseArchitecture):

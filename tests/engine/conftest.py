@@ -8,6 +8,7 @@ import torch
 
 from engine import capsule
 from engine.data import Images
+from engine.desk import Desk, Try
 from engine.files import digest_of
 from engine.models import build
 from engine.run import run
@@ -205,7 +206,7 @@ class Learner:
         return {product.name for product in self.outcome.products}
 
     def task(self, name: str, resume=None, resume_seconds=1e9, **fields) -> Work:
-        asked = {"epochs": 20, "batch_size": 10, "learning_rate": 0.01, "name": name} | fields
+        asked = {"epochs": 14, "batch_size": 10, "learning_rate": 0.015, "name": name} | fields
         where = {"dataset": f"dataset_{NOBODY}", "learner": f"learner_{NOBODY}"}
         return Work(
             spec=job_spec.validate_python({"kind": "learn"} | where | asked),
@@ -257,7 +258,7 @@ class Learner:
 
 @pytest.fixture(scope="session")
 def digits_by_class(digits, tmp_path_factory) -> dict[str, DatasetInput]:
-    """Tasks: digits 0 and 1, then 2 and 3, and so on, each with images to learn from and to test on."""
+    """Tasks of two digits each, with images to learn from and to test on."""
     folder, found = tmp_path_factory.mktemp("tasks"), {}
     for name, classes in {"low": (0, 1), "high": (4, 7), "last": (3, 8)}.items():
         parts = {
@@ -270,18 +271,23 @@ def digits_by_class(digits, tmp_path_factory) -> dict[str, DatasetInput]:
     return found
 
 
-@pytest.fixture
-def new_learner(folder, digits_by_class):
+@pytest.fixture(scope="session")
+def new_learner(digits_by_class, tmp_path_factory):
     def make(architecture="blk_2_fil_8", scenario="reconstruction", noise=0.1, clip=True, **datasets) -> Learner:
         spec = architecture_spec.validate_python(architecture)
         start = LearnerInput(
             scenario=scenario, noise=noise, clip=clip, architecture=spec, range=(0.0, 1.0), tasks=[], measures=[]
         )
-        return Learner(folder, digits_by_class | datasets, start)
+        return Learner(lambda: tmp_path_factory.mktemp("learnt"), digits_by_class | datasets, start)
 
     return make
 
 
 @pytest.fixture
-def learner(new_learner):
-    return new_learner()
+def setting_of(report, never):
+    """What a strategy finds when this task begins."""
+
+    def make(work: Work):
+        return Desk.open(work, report, never).setting(Try())
+
+    return make

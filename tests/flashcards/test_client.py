@@ -13,9 +13,9 @@ from safetensors.torch import load_file
 from service_process import free_port
 
 from flashcards import Client
-from flashcards.client.fields import CaptureFields, EvaluateFields, TrainFields
+from flashcards.client.fields import CaptureFields, EvaluateFields, TaskFields, TrainFields
 from flashcards.client.files import zip_images
-from flashcards.contract.specs import CaptureSpec, EvaluateSpec, TrainSpec
+from flashcards.contract.specs import CaptureSpec, EvaluateSpec, TaskSpec, TrainSpec
 from flashcards.errors import Conflict, ConnectionFailed, FlashcardsError, Invalid, NotFound, TimedOut
 
 NO_JOB = "job_" + "0" * 32
@@ -262,7 +262,7 @@ def test_the_address_comes_from_the_environment(service, monkeypatch):
 
 @pytest.mark.parametrize(
     ("fields", "spec"),
-    [(TrainFields, TrainSpec), (CaptureFields, CaptureSpec), (EvaluateFields, EvaluateSpec)],
+    [(TrainFields, TrainSpec), (CaptureFields, CaptureSpec), (EvaluateFields, EvaluateSpec), (TaskFields, TaskSpec)],
 )
 def test_every_field_of_a_spec_is_an_argument(fields, spec):
     assert set(get_type_hints(fields)) == set(spec.model_fields) - {"kind"}

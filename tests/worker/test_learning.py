@@ -1,7 +1,7 @@
 """What the runner of a task is given, and what a task is told that cannot start."""
 
 import pytest
-from keeping import dataset_row, write_file
+from keeping import dataset_row, model_row, write_file
 
 from flashcards.contract.learners import LearnerSpec
 from flashcards.contract.specs import job_spec
@@ -16,6 +16,7 @@ from worker.supervisor import Attempt
 
 SPLITS = {"train": {"count": 10, "shape": "8x8x1", "dtype": "uint8", "low": 0, "high": 255}}
 MEMORY = {"network": 1}
+BLK = {"blocks": 2, "filters": 4}
 
 
 @pytest.fixture
@@ -107,11 +108,27 @@ def test_a_learner_comes_as_it_stands(station, pupil, push, claim, tmp_path):
     assert (work.spec.name, work.spec.base_version) == ("third images", 2)
 
 
-def test_what_was_learnt_may_be_gone(station, pupil, push, claim, tmp_path):
+@pytest.mark.parametrize("gone", [True, False])
+def test_what_was_learnt_may_be_gone_or_about_to_go(station, pupil, push, claim, tmp_path, gone):
     with station.db.write() as session:
-        session.delete(session.get_one(Dataset, session.get_one(Version, (pupil, 1)).dataset_id))
+        row = session.get_one(Dataset, session.get_one(Version, (pupil, 1)).dataset_id)
+        row.retain = False
+        if gone:
+            session.delete(row)
     work = as_work(stage(station, claim(pupil, push(b"third images")), tmp_path / "attempt"))
     assert [task.test is None for task in work.learner.tasks] == [True, False]
+
+
+def test_a_model_comes_with_its_probe(station, put, push, claim, tmp_path):
+    """As long as nothing was learnt since, its owner's answers are those of the learner."""
+    row = model_row(put(b"weights"), probe_digest=put(b"probe"), architecture={"family": "blk", **BLK})
+    with station.db.write() as session:
+        session.add(row)
+        session.flush()
+        learner, _ = learners.create(session, DEFAULT_TENANT, LearnerSpec(model=row.id))
+    work = as_work(stage(station, claim(learner.id, push(b"images")), tmp_path / "attempt"))
+    assert work.model.probe.read_bytes() == b"probe"
+    assert not work.model.made_here
 
 
 def test_the_first_task_begins_with_nothing(station, push, claim, tmp_path):

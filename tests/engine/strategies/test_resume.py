@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 from engine.errors import Stopped
 from engine.run import run
 
-FLASHCARDS, VAE_REPLAY = {"kind": "flashcards", "count": 60}, {"kind": "vae_replay", "count": 60}
+FLASHCARDS, VAE_REPLAY = {"kind": "flashcards", "count": 60, "weight": 0.3}, {"kind": "vae_replay", "count": 60}
 #: Those first that have something of their own to keep from step to step.
 CASES = [
     ("reconstruction", FLASHCARDS),
