@@ -14,6 +14,7 @@ from flashcards.contract.results import CompareResult
 
 COMPARISON, MATRICES = Product("comparison.png", "image/png"), Product("matrices.png", "image/png")
 ACROSS = 3  # matrices in a row of the page
+LONGEST_LABEL = 36  # letters of a strategy's
 NAMED_UP_TO = 8  # tasks; more of them are numbered
 
 
@@ -55,7 +56,9 @@ def _comparison(result: CompareResult, matrices: list[np.ndarray], title: str) -
             rise_ST = rise(matrices_STT)
             mean_T = rise_ST.mean(axis=0)
             dashes = ("-", "--", ":")[place // len(LINES) % 3]
-            curves.plot(after, mean_T, marker="o", color=color, linestyle=dashes, label=_short(row.label))
+            curves.plot(
+                after, mean_T, marker="o", color=color, linestyle=dashes, label=_short(row.label, LONGEST_LABEL)
+            )
             if len(rise_ST) > 1:
                 deviation_T = rise_ST.std(axis=0, ddof=1)
                 curves.fill_between(after, mean_T - deviation_T, mean_T + deviation_T, color=color, alpha=0.15, lw=0)
@@ -78,7 +81,8 @@ def _draw_bars(axes: Any, result: CompareResult) -> None:
         axes.barh(place, row.average.mean, xerr=whisker, color=LINES[place % len(LINES)], capsize=4)
         axes.text(row.average.mean + whisker, place, f"  {row.average.mean:.4f}", va="center", fontsize=9.5)
     axes.set_yticks(
-        range(len(result.table)), [_short(row.label) + (" *" if row.keeps_data else "") for row in result.table]
+        range(len(result.table)),
+        [_short(row.label, LONGEST_LABEL) + (" *" if row.keeps_data else "") for row in result.table],
     )
     axes.invert_yaxis()
     axes.margins(x=0.18)
@@ -114,7 +118,7 @@ def _pages(result: CompareResult, matrices: list[np.ndarray], title: str) -> byt
                 axes.text(j, i, f"{mean_TT[i, j]:.3f}", ha="center", va="center", fontsize=8.5, color=color)
             axes.set_xticks(range(tasks), _names(result.tasks), rotation=30, ha="right", fontsize=8.5)
             axes.set_yticks(range(tasks), _names(result.tasks, "after "), fontsize=8.5)
-            axes.set_title(_short(row.label))
+            axes.set_title(_short(row.label, LONGEST_LABEL))
         figure.colorbar(image, ax=list(grid), label="MAE", shrink=0.8)
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, color=GREY)
         return as_png(mpl, figure)
@@ -126,5 +130,5 @@ def _names(tasks: Sequence[str], before: str = "") -> list[str]:
     return [f"{before}{_short(task)}" for task in tasks]
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+def _short(name: str, most: int = LONGEST) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

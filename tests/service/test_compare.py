@@ -9,7 +9,7 @@ from making import npz, push_dataset, submit, wait_for
 BODY = {
     "kind": "compare",
     "architecture": "blk_1_fil_8",
-    "epochs": 2,
+    "epochs": 5,
     "batch_size": 16,
     "learning_rate": 0.01,
     "strategies": [{"kind": "naive"}, {"kind": "flashcards", "count": 50}],
@@ -43,7 +43,7 @@ def test_the_table_has_a_row_a_strategy(compared):
         assert 0 < row["average"]["mean"] < 1
         assert row["average"]["deviation"] is None
         assert (row["seeds"], row["failed"], row["keeps_data"]) == ([0], [], False)
-    assert table[1]["memory"] > table[0]["memory"] or table[0]["memory"] > 0
+    assert table[1]["memory"] > 0, "its capsules"
 
 
 def test_its_numbers_are_those_of_its_learners(api, compared):
