@@ -8,6 +8,7 @@ EngineError
 ├── NoCapsule       what was asked needs a capsule
 ├── NoPass          patterns that were to become cards without a pass
 ├── ForgotTooMuch   earlier tasks became worse than the budget allows
+├── NothingLearnt   no learner of a comparison came to its end
 ├── StrategyUnfit   this learner cannot keep its knowledge that way
 ├── Diverged        numbers left the finite range: a loss, or cards under iteration
 ├── Stopped         the caller said so
@@ -63,6 +64,11 @@ class NoPass(EngineError):
 class ForgotTooMuch(EngineError):
     type = "forgot-too-much"
     title = "The learner forgot more than it was allowed to"
+
+
+class NothingLearnt(EngineError):
+    type = "nothing-learnt"
+    title = "There is nothing to compare"
 
 
 class StrategyUnfit(EngineError):

@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from engine.analyze import analyze
 from engine.capture import capture
+from engine.compare import compare
 from engine.device import prepare
 from engine.distill import distill
 from engine.errors import DiskFull, OutOfMemory
@@ -24,6 +25,7 @@ KINDS = {
     "distill": distill,
     "learn": learn,
     "evaluate": evaluate,
+    "compare": compare,
 }
 
 

@@ -1,11 +1,13 @@
 """What the engine is handed, what it tells while it works, and what it hands back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
+from flashcards.contract.learners import Matrix
 from flashcards.contract.resources import Progress, Result
 from flashcards.contract.results import TaskMeasure
 from flashcards.contract.specs import EngineSpec
@@ -61,6 +63,17 @@ class LearnerInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnitInput:
+    """What one learner of a comparison came to: one strategy with one seed."""
+
+    strategy: int  # its place in the spec
+    seed: int
+    matrix: Matrix
+    keeps_data: bool = False
+    failed: str | None = None  # why it did not learn all tasks
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
@@ -69,6 +82,7 @@ class Work:
     cards: CardsInput | None = None  # made from `model`
     learner: LearnerInput | None = None
     test_dataset: DatasetInput | None = None
+    units: Sequence[UnitInput] = ()
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
     refuse_collapse: bool = True  # an experiment goes on with whatever it got: a collapsed network is a finding too

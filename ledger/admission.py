@@ -11,6 +11,7 @@ from flashcards.contract.resources import Split
 from flashcards.contract.specs import (
     AnalyzeSpec,
     CaptureSpec,
+    CompareSpec,
     DistillSpec,
     EvaluateSpec,
     JobSpec,
@@ -26,6 +27,7 @@ from ledger.settings import Settings
 from ledger.tables import Dataset, Flashcards, Learner, Model, Version, Worker
 from ledger.workers import ALIVE_SECONDS
 
+IN_COMPARE = {"dataset": "datasets", "split": "datasets", "strategy": "strategies"}  # the field that says it there
 LIVE_GPU_WORKER = select(Worker.id).where(Worker.queue == "gpu", Worker.seen_at > now() - ALIVE_SECONDS).limit(1)
 
 
@@ -51,7 +53,10 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
         case LearnSpec():
+            _check_own(_learner(session, tenant, spec.learner))
             inputs, learner = check_task(session, tenant, spec, retain_data), spec.learner
+        case CompareSpec():
+            inputs = _admit_compare(session, tenant, spec, retain_data)
         case NoopSpec():
             inputs = []
     return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs, learner=learner)
@@ -115,8 +120,19 @@ def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[s
 def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool = True) -> list[str]:
     """Asked again when its turn comes: a task before it may have said by then what the learner's images look like."""
     learner = _learner(session, tenant, spec.learner)
-    dataset = _dataset(session, tenant, spec.dataset)
-    _check_strategy(learner, spec.strategy.kind, retain_data and dataset.retain)
+    split = _check_lesson(learner, _dataset(session, tenant, spec.dataset), spec.strategy.kind, retain_data)
+    low, high = learner.range
+    if spec.base_version is not None and session.get(Version, (learner.id, spec.base_version)) is None:
+        raise Unfit("base_version", f"there is no version {spec.base_version} of {learner.id}")
+    if spec.test_dataset is None:
+        return [spec.learner, spec.dataset]
+    _check_test(session, tenant, spec.test_dataset, split.shape, (low, high))
+    return list(dict.fromkeys([spec.learner, spec.dataset, spec.test_dataset]))
+
+
+def _check_lesson(learner: Learner, dataset: Dataset, strategy: str, retain_data: bool) -> Split:
+    """Can this learner learn from these images, and keep what it knows that way?"""
+    _check_strategy(learner, strategy, retain_data and dataset.retain)
     low, high = learner.range
     split = _split(dataset, "train")
     if learner.input is None:
@@ -125,12 +141,33 @@ def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool
         _check_shape(parse_image_shape(learner.input), split.shape, "learner")
     _check_count(split)
     _check_range(split, (low, high))
-    if spec.base_version is not None and session.get(Version, (learner.id, spec.base_version)) is None:
-        raise Unfit("base_version", f"there is no version {spec.base_version} of {learner.id}")
-    if spec.test_dataset is None:
-        return [spec.learner, spec.dataset]
-    _check_test(session, tenant, spec.test_dataset, split.shape, (low, high))
-    return list(dict.fromkeys([spec.learner, spec.dataset, spec.test_dataset]))
+    return split
+
+
+def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data: bool) -> list[str]:
+    """Every task of every strategy, as a learner would be asked that has learnt those before it."""
+    check_head(spec.architecture, spec.range)
+    try:
+        datasets = [_dataset(session, tenant, id) for id in spec.datasets]
+        for strategy in spec.strategies:
+            architecture = spec.architecture_for(strategy).model_dump(mode="json")
+            pupil = Learner(architecture=architecture, range=list(spec.range))
+            for dataset in datasets:
+                split = _check_lesson(pupil, dataset, strategy.kind, retain_data)
+                pupil.input = str(split.shape)
+    except Unfit as unfit:
+        raise Unfit(IN_COMPARE.get(unfit.field, unfit.field), unfit.detail) from None
+    return list(dict.fromkeys(spec.datasets))
+
+
+def check_head(architecture: Architecture, bounds: tuple[float, float]) -> None:
+    if architecture.head == "sigmoid" and (bounds[0] < 0 or bounds[1] > 1):
+        raise Unfit("range", "a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
+
+
+def _check_own(learner: Learner) -> None:
+    if learner.compare_id is not None:
+        raise Unfit("learner", f"it belongs to {learner.compare_id}, which compares strategies: make one of your own")
 
 
 def _check_strategy(learner: Learner, kind: str, retain_data: bool) -> None:

@@ -14,6 +14,7 @@ from ledger.admission import Admitted
 from ledger.db import Database
 from ledger.ids import new_id
 from ledger.lifecycle import Claim, Pulse
+from ledger.steps import UNFINISHED
 from ledger.tables import Attempt, Job, JobInput, Metric
 
 # Statements of the busiest path, built once and run below the ORM: its bookkeeping would double the time of a POST.
@@ -21,16 +22,25 @@ INSERT_JOB = insert(Job.__table__).returning(Job.created_at)  # type: ignore[arg
 INSERT_INPUT = insert(JobInput.__table__)  # type: ignore[arg-type]
 
 
-def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted, key_id: str | None = None) -> Job:
+def create(
+    session: Session,
+    tenant: str,
+    spec: JobSpec,
+    admitted: Admitted,
+    key_id: str | None = None,
+    parent_id: str | None = None,
+) -> Job:
     """The row and its first event, in the caller's transaction."""
+    state = "waiting" if spec.kind in lifecycle.PARENTS else "queued"
     values = {
         "id": new_id("job"),
         "tenant": tenant,
         "key_id": key_id,
         "kind": spec.kind,
+        "parent_id": parent_id,
         "learner_id": admitted.learner,
         "queue": admitted.queue,
-        "state": "queued",
+        "state": state,
         "spec": spec.model_dump(mode="json"),
         "labels": dict(spec.labels),
         "max_attempts": spec.max_attempts,
@@ -43,7 +53,7 @@ def create(session: Session, tenant: str, spec: JobSpec, admitted: Admitted, key
     job = Job(**values, created_at=created_at)
     if admitted.inputs:
         connection.execute(INSERT_INPUT, [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
-    events.write(session, job.id, 0, 1, [("state", {"state": "queued"})])
+    events.write(session, job.id, 0, 1, [("state", {"state": state})])
     return job
 
 
@@ -70,7 +80,7 @@ def needed_by(session: Session, tenant: str, resource_id: str) -> str | None:
     statement = (
         select(Job.id)
         .join(JobInput, JobInput.job_id == Job.id)
-        .where(JobInput.resource_id == resource_id, Job.tenant == tenant, Job.state.in_(lifecycle.UNFINISHED))
+        .where(JobInput.resource_id == resource_id, Job.tenant == tenant, Job.state.in_(UNFINISHED))
         .limit(1)
     )
     return session.scalar(statement)

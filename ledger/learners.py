@@ -41,8 +41,7 @@ def create(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Learner, l
     if spec.model is not None:
         return _from_model(session, tenant, spec, spec.model)
     architecture, bounds = spec.first_architecture, spec.range or (0.0, 1.0)
-    if architecture.head == "sigmoid" and (bounds[0] < 0 or bounds[1] > 1):
-        raise Unfit("range", "a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
+    admission.check_head(architecture, bounds)
     row = Learner(
         name=spec.name or architecture.name,
         architecture=architecture.model_dump(mode="json"),
@@ -144,6 +143,7 @@ def capsules(session: Session, learner_id: str, numbers: Iterable[int]) -> dict[
 def roll_back(session: Session, tenant: str, learner_id: str, number: int) -> Learner:
     """The next task starts from that version. Those after it stay."""
     learner = find(session, tenant, learner_id)
+    _check_own(learner)
     check_idle(session, tenant, learner_id)
     if session.get(Version, (learner_id, number)) is None:
         raise Unfit("version", f"there is no version {number} of {learner_id}")
@@ -155,16 +155,26 @@ def roll_back(session: Session, tenant: str, learner_id: str, number: int) -> Le
 def delete(session: Session, tenant: str, learner_id: str) -> set[str]:
     """The digests of the files that it referred to."""
     learner = find(session, tenant, learner_id)
+    _check_own(learner)
     check_idle(session, tenant, learner_id)
+    return remove(session, learner)
+
+
+def remove(session: Session, learner: Learner) -> set[str]:
     columns = (
-        select(column).where(Version.learner_id == learner_id)
+        select(column).where(Version.learner_id == learner.id)
         for column in (Version.digest, Version.state_digest, Version.images_digest)
     )
-    of_capsules = select(VersionCapsule.digest).where(VersionCapsule.learner_id == learner_id)
+    of_capsules = select(VersionCapsule.digest).where(VersionCapsule.learner_id == learner.id)
     found = {digest for statement in (*columns, of_capsules) for digest in session.scalars(statement)}
     session.delete(learner)
     session.flush()
     return {digest for digest in found if digest is not None}
+
+
+def _check_own(learner: Learner) -> None:
+    if learner.compare_id is not None:
+        raise Conflict(f"it belongs to {learner.compare_id}, which compares strategies, and goes with it")
 
 
 def check_idle(session: Session, tenant: str, learner_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The only code that changes a job's state.
+"""The only code that changes a job's state, but for what its children do to a parent (`ledger.parents`).
 
 A claim bumps `attempt`, the fencing token: whoever holds an older number writes to no row from then on. A lease says
 how long the claim holds without a sign of life. Everything here is one conditional UPDATE, so it may run twice, late,
@@ -11,21 +11,25 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.orm import Session
 
-from ledger import events, turns
+from ledger import events, parents, turns
 from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import Conflict, NotFound
+from ledger.steps import TERMINAL, move
 from ledger.tables import Attempt, Job
 
-TRANSITIONS: dict[str, frozenset[str]] = {
-    "queued": frozenset({"running", "cancelled"}),
-    "running": frozenset({"succeeded", "failed", "cancelled", "queued"}),
-    "succeeded": frozenset(),
-    "failed": frozenset({"queued"}),
-    "cancelled": frozenset({"queued"}),
+PARENTS = ("compare",)  # kinds whose work is done by children
+FRESH = {
+    "strikes": 0,
+    "error": None,
+    "result": None,
+    "started_at": None,
+    "ended_at": None,
+    "deadline": None,
+    "worker_id": None,
+    "cancel_requested_at": None,
+    "rung_at": None,
 }
-TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
-UNFINISHED = frozenset(TRANSITIONS) - TERMINAL
 
 
 @dataclass(frozen=True)
@@ -46,30 +50,6 @@ class Pulse:
 
 def mine(claim: Claim) -> tuple[ColumnElement[bool], ...]:
     return (Job.attempt == claim.attempt, Job.state == "running")
-
-
-def move(
-    session: Session,
-    job_id: Any,
-    source: str,
-    target: str,
-    *where: ColumnElement[bool],
-    data: dict[str, Any],
-    **values: Any,
-) -> Job | None:
-    """One step of the table, with its event. None: the job was not (or no longer) as it had to be."""
-    if target not in TRANSITIONS[source]:
-        raise ValueError(f"no job goes from {source} to {target}")
-    job = session.scalars(
-        update(Job)
-        .where(Job.id == job_id, Job.state == source, *where)
-        .values(state=target, seq=Job.seq + 1, **values)
-        .returning(Job)
-        .execution_options(synchronize_session=False, populate_existing=True)
-    ).one_or_none()
-    if job is not None:
-        events.write(session, job.id, job.attempt, job.seq, [("state", {"state": target, **data})])
-    return job
 
 
 class Overtaken(Exception):
@@ -143,10 +123,12 @@ def settle(
         key: value for key, value in (("result", result), ("error", error), ("reason", reason)) if value is not None
     }
     ended = {"lease_until": None, "ended_at": now(), "result": result, "error": error}
+    parents.lock(session, claim.job_id)
     row = move(session, claim.job_id, "running", state, Job.attempt == claim.attempt, data=data, **ended)
     if row is None:
         return False
     end_attempt(session, claim.job_id, claim.attempt, state, reason or (error or {}).get("title"))
+    parents.child_ended(session, row)
     return True
 
 
@@ -167,6 +149,7 @@ def _give_back(
     cleared = {"lease_until": None, "worker_id": None, "strikes": Job.strikes + strike}
     done = {**cleared, "ended_at": now()}
     error = {**EXHAUSTED, "detail": f"The last attempt ended because {reason}."}
+    parents.lock(session, job_id)
     moved = move(session, job_id, "running", "cancelled", *fence, Job.cancel_requested_at.is_not(None), data={}, **done)
     if moved is None and strike:
         spent = Job.strikes + strike >= Job.max_attempts
@@ -175,6 +158,8 @@ def _give_back(
         moved = move(session, job_id, "running", "queued", *fence, data={"reason": reason}, rung_at=None, **cleared)
     if moved is not None:
         end_attempt(session, job_id, attempt, outcome, reason)
+        if moved.state in TERMINAL:
+            parents.child_ended(session, moved)
     return moved is not None
 
 
@@ -209,21 +194,20 @@ def expire_worker(db: Database, worker_id: str, reason: str) -> int:
     """Take back the jobs of a worker that was seen to die, without waiting for its leases."""
     with db.write() as session:
         held = select(Job.id, Job.attempt).where(Job.state == "running", Job.worker_id == worker_id)
+        held = held.order_by(Job.parent_id, Job.id)  # parents are locked in one order, whoever does it
         return sum(lose(session, job_id, attempt, reason) for job_id, attempt in session.execute(held).all())
 
 
 def request_cancel(session: Session, tenant: str, job_id: str) -> None:
     """A queued job ends here; a running one is stopped by its worker. Asking twice is asking once."""
     theirs = Job.tenant == tenant
-    if move(
-        session,
-        job_id,
-        "queued",
-        "cancelled",
-        theirs,
-        data={"reason": "cancelled by the user"},
-        ended_at=now(),
-    ):
+    ended: dict[str, Any] = {"data": {"reason": "cancelled by the user"}, "ended_at": now()}
+    parents.lock(session, job_id)
+    if (job := move(session, job_id, "queued", "cancelled", theirs, **ended)) is not None:
+        parents.child_ended(session, job)
+        return
+    if move(session, job_id, "waiting", "cancelled", theirs, **ended) is not None:
+        parents.cancel_children(session, job_id)
         return
     asked = events.append(
         session,
@@ -235,37 +219,28 @@ def request_cancel(session: Session, tenant: str, job_id: str) -> None:
         cancel_requested_at=now(),
     )
     if not asked:
-        state = _state(session, tenant, job_id)
+        state = _find(session, tenant, job_id).state
         if state in ("succeeded", "failed"):
             raise Conflict(f"the job has ended already: it {state}")
 
 
 def retry(session: Session, tenant: str, job_id: str) -> None:
-    """Back to the queue. The next attempt starts from the last resume point, if there is one."""
-    fresh = {
-        "strikes": 0,
-        "error": None,
-        "result": None,
-        "started_at": None,
-        "ended_at": None,
-        "deadline": None,
-        "worker_id": None,
-        "cancel_requested_at": None,
-        "rung_at": None,
-    }
+    """Back to the queue. The next attempt starts from the last resume point, if there is one.
+
+    A parent goes back to waiting, and those of its children that did not come to their end to the queue.
+    """
+    job = _find(session, tenant, job_id)
+    parents.check_no_parent(job, "retry")
+    target = "waiting" if job.kind in PARENTS else "queued"
     for source in ("failed", "cancelled"):
-        if move(
-            session,
-            job_id,
-            source,
-            "queued",
-            Job.tenant == tenant,
-            data={"reason": "retried by the user"},
-            **fresh,
-        ):
-            return
-    state = _state(session, tenant, job_id)
-    raise Conflict(f"only a failed or cancelled job can be retried; this one is {state}")
+        if move(session, job_id, source, target, data={"reason": "retried by the user"}, **FRESH) is None:
+            continue
+        if target == "waiting":
+            parents.retry_children(session, job_id, FRESH)
+            parents.tell(session, job_id)
+            parents.advance(session, job_id)
+        return
+    raise Conflict(f"only a failed or cancelled job can be retried; this one is {_find(session, tenant, job_id).state}")
 
 
 def end_attempt(session: Session, job_id: str, number: int, outcome: str, reason: str | None) -> None:
@@ -277,8 +252,10 @@ def end_attempt(session: Session, job_id: str, number: int, outcome: str, reason
     )
 
 
-def _state(session: Session, tenant: str, job_id: str) -> str:
-    state = session.scalar(select(Job.state).where(Job.id == job_id, Job.tenant == tenant))
-    if state is None:
+def _find(session: Session, tenant: str, job_id: str) -> Job:
+    job = session.scalar(
+        select(Job).where(Job.id == job_id, Job.tenant == tenant).execution_options(populate_existing=True)
+    )
+    if job is None:
         raise NotFound("job", job_id)
-    return state
+    return job

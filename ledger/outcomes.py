@@ -10,6 +10,7 @@ from flashcards.contract.resources import Result
 from flashcards.contract.results import (
     AnalyzeResult,
     CaptureResult,
+    CompareResult,
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
@@ -20,6 +21,7 @@ from flashcards.contract.results import (
 from flashcards.contract.specs import (
     AnalyzeSpec,
     CaptureSpec,
+    CompareSpec,
     DistillSpec,
     EvaluateSpec,
     JobSpec,
@@ -28,7 +30,7 @@ from flashcards.contract.specs import (
     TrainSpec,
     job_spec,
 )
-from ledger import artifacts, learners, lifecycle
+from ledger import artifacts, learners, lifecycle, parents
 from ledger.artifacts import Product
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
@@ -53,6 +55,9 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
             if learnt is None:
                 return end(session, claim, "failed", [], error=learners.MOVED_ON)
             result = learnt
+        case CompareSpec():
+            children = [child.id for child in parents.children(session, claim.job_id)]
+            result = CompareResult.model_validate(said).model_copy(update={"children": children})
         case AnalyzeSpec():
             analyzed = AnalyzeResult.model_validate(said)
             result = analyzed.model_copy(update={"model": spec.model, "dataset": spec.dataset})

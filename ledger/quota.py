@@ -6,19 +6,22 @@ from sqlalchemy.orm import Session
 from ledger import blobs
 from ledger.errors import NoRoom, TooManyJobs
 from ledger.keys import Principal
-from ledger.lifecycle import UNFINISHED
+from ledger.steps import UNFINISHED
 from ledger.tables import Blob, Job, Tenant
 
 
-def check_jobs(session: Session, principal: Principal) -> None:
+def check_jobs(session: Session, principal: Principal, more: int = 1) -> None:
     most = principal.max_unfinished_jobs
     if most is None:
         return
     _one_at_a_time(session, principal.tenant)
     unfinished = select(func.count()).where(Job.tenant == principal.tenant, Job.state.in_(UNFINISHED))
     count = session.scalar(unfinished) or 0
-    if count >= most:
-        raise TooManyJobs(f"{count} jobs are queued or running, and this key may bring them to {most}: wait for some")
+    if count + more > most:
+        come = "" if more == 1 else f", this makes {more} more"
+        raise TooManyJobs(
+            f"{count} jobs are queued or running{come}, and this key may bring them to {most}: wait for some"
+        )
 
 
 def check_room(session: Session, principal: Principal, size: int = 0) -> None:

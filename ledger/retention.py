@@ -14,7 +14,7 @@ from ledger import blobs, events
 from ledger.clock import now
 from ledger.collector import collect
 from ledger.db import Database
-from ledger.lifecycle import TERMINAL, UNFINISHED
+from ledger.steps import TERMINAL, UNFINISHED
 from ledger.store import Store
 from ledger.tables import Artifact, Dataset, Job, JobInput
 

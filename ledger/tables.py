@@ -155,6 +155,7 @@ class Learner(Table):
     tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
     name: Mapped[str]
     model_id: Mapped[str | None]
+    compare_id: Mapped[str | None]  # the job that it was made for, and goes with
     scenario: Mapped[str]
     noise: Mapped[float]
     clip: Mapped[bool]
@@ -163,7 +164,7 @@ class Learner(Table):
     range: Mapped[list[Any]]
     version: Mapped[int | None]
     created_at: Mapped[float] = mapped_column(default=now())
-    __table_args__ = (Index(None, "tenant", "id"),)
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "compare_id"))
 
 
 class Version(Table):
@@ -224,6 +225,7 @@ class Job(Table):
     tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
     key_id: Mapped[str | None]
     kind: Mapped[str]
+    parent_id: Mapped[str | None]  # who waits for it (`ledger.parents`)
     learner_id: Mapped[str | None]  # whose turn it takes (`ledger.turns`)
     base_version: Mapped[int | None]  # the version that its last attempt started from
     queue: Mapped[str]
@@ -259,6 +261,13 @@ class Job(Table):
             "id",
             sqlite_where=text("learner_id IS NOT NULL"),
             postgresql_where=text("learner_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_job_parent",
+            "parent_id",
+            "state",
+            sqlite_where=text("parent_id IS NOT NULL"),
+            postgresql_where=text("parent_id IS NOT NULL"),
         ),
     )
 

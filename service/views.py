@@ -85,6 +85,7 @@ def learner(row: tables.Learner, head: tables.Version | None) -> learners.Learne
         id=row.id,
         name=row.name,
         model=row.model_id,
+        compare=row.compare_id,
         scenario=row.scenario,
         noise=row.noise if row.scenario == "denoising" else None,
         clip=row.clip,
@@ -128,6 +129,7 @@ def job_summary(row: tables.Job) -> resources.JobSummary:
     return resources.JobSummary(
         id=row.id,
         kind=row.kind,
+        parent=row.parent_id,
         state=row.state,
         labels=row.labels,
         progress=row.progress,

@@ -7,10 +7,10 @@ from pydantic import Field, TypeAdapter
 from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
-from flashcards.contract.learners import Scenario
+from flashcards.contract.learners import Matrix
 from flashcards.contract.resources import Failure, Progress
 from flashcards.contract.results import TaskMeasure
-from flashcards.contract.specs import EngineSpec
+from flashcards.contract.specs import EngineSpec, Scenario
 
 
 class StagedModel(Record):
@@ -55,6 +55,16 @@ class StagedLearner(Record):
     images: str | None = None
 
 
+class StagedUnit(Record):
+    """What one learner of a comparison came to."""
+
+    strategy: int
+    seed: int
+    matrix: Matrix
+    keeps_data: bool
+    failed: str | None = None
+
+
 class Assignment(Record):
     """Everything a runner gets to know. Paths are local; there is no address and no secret in it."""
 
@@ -65,6 +75,7 @@ class Assignment(Record):
     cards: StagedCards | None = None
     learner: StagedLearner | None = None
     test_dataset: StagedDataset | None = None
+    units: list[StagedUnit] = []
     resume: str | None = None
     resume_seconds: float
     device: str

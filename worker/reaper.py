@@ -1,11 +1,14 @@
-"""Looks after what nobody looks after: lapsed leases, unheard rings, old answers. Safe in every worker at once."""
+"""Looks after what nobody looks after: lapsed leases, unheard rings, parents that wait, old answers.
+
+Safe in every worker at once.
+"""
 
 import threading
 import time
 
 import structlog
 
-from ledger import idempotency, lifecycle, workers
+from ledger import idempotency, lifecycle, parents, workers
 from worker.station import Station
 
 TIDY_SECONDS = 600
@@ -17,6 +20,7 @@ def reap(station: Station) -> None:
     workers.beat(station.db, station.worker_id)
     lifecycle.shorten_leases(station.db, settings.lease_seconds)
     expired = lifecycle.expire(station.db)
+    parents.look_after(station.db)
     rung = station.doorbell.ring_again(station.db, 0 if expired else settings.ring_again_seconds)
     if expired or rung:
         log.info("reaper.found", expired=expired, rung=rung)

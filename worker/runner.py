@@ -19,7 +19,7 @@ from pathlib import Path
 from engine import run as engine_run
 from engine.errors import EngineError, Stopped
 from engine.warm import warm_up
-from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, Product, TaskInput, Work
+from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, Product, TaskInput, UnitInput, Work
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
 from worker.messages import (
@@ -113,6 +113,7 @@ def as_work(assignment: Assignment) -> Work:
         cards=as_cards(assignment.cards),
         learner=as_learner(assignment.learner),
         test_dataset=as_dataset(assignment.test_dataset),
+        units=[UnitInput(**dict(unit)) for unit in assignment.units],
         resume=Path(assignment.resume) if assignment.resume else None,
         resume_seconds=assignment.resume_seconds,
         device=assignment.device,

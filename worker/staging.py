@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from flashcards.contract.specs import EngineSpec, LearnSpec, NoopSpec
+from flashcards.contract.specs import CompareSpec, EngineSpec, LearnSpec, NoopSpec
 from ledger import artifacts, blobs, scope
 from ledger.artifacts import Product
 from ledger.errors import NotFound
@@ -12,7 +12,7 @@ from ledger.lifecycle import Claim
 from ledger.outcomes import spec_of
 from ledger.store import hash_file
 from ledger.tables import Dataset, Flashcards, Model
-from worker import learning
+from worker import comparing, learning
 from worker.messages import Assignment, FileMade, StagedCards, StagedDataset, StagedModel
 from worker.station import Station
 
@@ -31,6 +31,8 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
     try:
         if isinstance(spec, LearnSpec):
             spec, staged = learning.stage(station, claim, spec, inputs)
+        elif isinstance(spec, CompareSpec):
+            staged = {"units": comparing.stage(station, claim, spec)}
         else:
             staged = _stage_inputs(station, claim, spec, inputs)
         resume = _stage_resume_point(station, claim, inputs)

@@ -21,12 +21,13 @@ def ls(
     state: Annotated[JobState | None, typer.Option(help="only those in this state")] = None,
     kind: Annotated[JobKind | None, typer.Option(help="only those of this kind")] = None,
     label: Labels = None,
+    parent: Annotated[str | None, typer.Option(metavar="ID", help="only the tasks of this comparison")] = None,
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
     """List jobs."""
     with connect(ctx) as client:
-        print_list(client.jobs.each(state, kind, as_labels(label)), limit, COLUMNS, _row, as_json)
+        print_list(client.jobs.each(state, kind, as_labels(label), parent), limit, COLUMNS, _row, as_json)
 
 
 @app.command()
@@ -86,7 +87,7 @@ def _labels(job: JobSummary) -> str:
 
 def _facts(job: Job) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [("id", job.id), ("kind", job.kind), ("state", job.state)]
-    if job.state == "running":
+    if job.state in ("running", "waiting"):
         facts.append(("progress", in_words(job.progress)))
     if job.queue_position is not None:
         facts.append(("place", f"{job.queue_position} in queue {job.queue}"))

@@ -49,10 +49,18 @@ def create(
 
 
 @app.command()
-def ls(ctx: typer.Context, limit: Limit = 50, as_json: AsJson = False) -> None:
-    """List learners."""
+def ls(
+    ctx: typer.Context,
+    compare: Annotated[
+        str | None, typer.Option(metavar="ID", help="those of this comparison", show_default=False)
+    ] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List learners. Those of comparisons are listed with --compare."""
     with connect(ctx) as client:
-        print_list(client.learners.each(), limit, COLUMNS, _row, as_json)
+        found = client.learners.of_compare(compare) if compare else client.learners.each()
+        print_list(found, limit, COLUMNS, _row, as_json)
 
 
 @app.command()
@@ -146,6 +154,7 @@ def _facts(learner: Learner) -> list[tuple[str, object]]:
         ("scenario", f"{learner.scenario}{noise}"),
         ("input", f"{learner.input or 'as the first task says'}, {low:g} to {high:g}"),
         *([("began with", learner.model)] if learner.model else []),
+        *([("belongs to", learner.compare)] if learner.compare else []),
         ("version", "none yet" if learner.version is None else learner.version),
         ("tasks", ", ".join(learner.tasks) or "-"),
         *(

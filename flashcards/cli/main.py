@@ -5,7 +5,20 @@ import typer
 from typer.core import TyperGroup
 
 import flashcards
-from flashcards.cli import capsule, cards, datasets, demo, jobs, keys, learners, models, processes, storage, work
+from flashcards.cli import (
+    capsule,
+    cards,
+    compare,
+    datasets,
+    demo,
+    jobs,
+    keys,
+    learners,
+    models,
+    processes,
+    storage,
+    work,
+)
 from flashcards.cli.output import complain
 from flashcards.errors import FlashcardsError
 
@@ -33,7 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (processes, demo, work, capsule, storage):
+for part in (processes, demo, work, compare, capsule, storage):
     part.add_to(app)
 app.add_typer(models.app, name="models", help="Networks: architecture and weights.")
 app.add_typer(datasets.app, name="datasets", help="Images to train and to evaluate on.")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import typer
+from rich.filesize import decimal
 
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
@@ -10,12 +11,15 @@ from flashcards.contract.resources import Failure, Job
 from flashcards.contract.results import (
     AnalyzeResult,
     CaptureResult,
+    CompareResult,
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
     LearningResult,
     LearnResult,
     NoopResult,
+    Spread,
+    StrategyRow,
     TrainResult,
 )
 
@@ -67,6 +71,8 @@ def result_facts(job: Job) -> Facts:
             return _evaluated(evaluated)
         case EvaluateCardsResult() as evaluated_cards:
             return _evaluated_cards(evaluated_cards)
+        case CompareResult() as compared:
+            return _compared(job.id, compared)
         case NoopResult() | None:
             return []
 
@@ -172,6 +178,29 @@ def _evaluated(result: EvaluateResult) -> Facts:
         ("PSNR", f"{result.psnr:.2f} dB"),
         ("SSIM", f"{result.ssim:.4f}"),
     ]
+
+
+def _compared(id: str, result: CompareResult) -> Facts:
+    return [
+        ("tasks", ", ".join(result.tasks)),
+        *((row.label, _strategy(row)) for row in result.table),
+        *(("note", note) for note in result.notes),
+        *((f"failed: {row.label}", unit.reason) for row in result.table for unit in row.failed),
+        ("learners", f"flashcards learners ls --compare {id}"),
+    ]
+
+
+def _strategy(row: StrategyRow) -> str:
+    if not row.seeds:
+        return "failed"
+    kept = f"{decimal(row.memory or 0)} beside the network" + (", images among it" if row.keeps_data else "")
+    return f"AvgMAE {_spread(row.average)}   BWT {_spread(row.bwt)}   keeps {kept}   {row.seconds or 0:,.0f} s"
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return "-"
+    return f"{spread.mean:.4f}" if spread.deviation is None else f"{spread.mean:.4f} ± {spread.deviation:.4f}"
 
 
 def _end(state: str, error: Failure | None) -> str:

@@ -58,7 +58,7 @@ def train(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    _do(ctx, spec, detach, as_json)
+    do(ctx, spec, detach, as_json)
 
 
 def capture(
@@ -101,7 +101,7 @@ def capture(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    job = _do(ctx, spec, detach, as_json)
+    job = do(ctx, spec, detach, as_json)
     if sheet and job and isinstance(job.result, CaptureResult) and job.result.flashcards:
         with connect(ctx) as client:
             say(f"saved {client.flashcards.sheet(job.result.flashcards, sheet)}")
@@ -140,7 +140,7 @@ def analyze(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    _do(ctx, spec, detach, as_json)
+    do(ctx, spec, detach, as_json)
 
 
 def distill(
@@ -176,7 +176,7 @@ def distill(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    _do(ctx, spec, detach, as_json)
+    do(ctx, spec, detach, as_json)
 
 
 def learn(
@@ -224,7 +224,7 @@ def learn(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    _do(ctx, spec, detach, as_json)
+    do(ctx, spec, detach, as_json)
 
 
 def evaluate(
@@ -254,10 +254,10 @@ def evaluate(
         timeout_seconds=timeout,
         max_attempts=max_attempts,
     )
-    _do(ctx, spec, detach, as_json)
+    do(ctx, spec, detach, as_json)
 
 
-def _do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -> Job | None:
+def do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -> Job | None:
     """The job once it has succeeded; None if nobody waits for it."""
     with connect(ctx) as client:
         job = client.submit(spec)

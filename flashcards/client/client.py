@@ -8,7 +8,14 @@ from pydantic_core import to_jsonable_python
 
 from flashcards.client import storage
 from flashcards.client.datasets import Datasets
-from flashcards.client.fields import AnalyzeFields, CaptureFields, DistillFields, EvaluateFields, TrainFields
+from flashcards.client.fields import (
+    AnalyzeFields,
+    CaptureFields,
+    CompareFields,
+    DistillFields,
+    EvaluateFields,
+    TrainFields,
+)
 from flashcards.client.flashcards import FlashcardSets
 from flashcards.client.http import Http
 from flashcards.client.jobs import PATH, Jobs
@@ -68,6 +75,10 @@ class Client:
     def evaluate(self, **fields: Unpack[EvaluateFields]) -> Job:
         """Queue the measurement of a model, or of flashcards, on the images of a dataset."""
         return self.submit({"kind": "evaluate", **fields})
+
+    def compare(self, **fields: Unpack[CompareFields]) -> Job:
+        """Queue strategies on the same sequence of tasks: one table of what each keeps and what it forgets."""
+        return self.submit({"kind": "compare", **fields})
 
     @overload
     def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[False] = False) -> Job: ...

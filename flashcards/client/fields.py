@@ -5,7 +5,7 @@ from typing import Any, Literal, Required, TypedDict
 
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.recipe import CardDtype, Source
-from flashcards.contract.specs import Budget
+from flashcards.contract.specs import Budget, Scenario
 from flashcards.contract.strategies import Strategy
 
 
@@ -16,13 +16,16 @@ class Fields(TypedDict, total=False):
     max_attempts: int
 
 
-class TeachingFields(Fields, total=False):
-    name: str | None
+class LessonFields(Fields, total=False):
     epochs: int
     batch_size: int
     learning_rate: float
     validation_share: float
     patience: int
+
+
+class TeachingFields(LessonFields, total=False):
+    name: str | None
     seed: int
 
 
@@ -36,6 +39,17 @@ class TaskFields(TeachingFields, total=False):
     strategy: Strategy | Mapping[str, Any]
     max_forgetting: Budget | Mapping[str, float] | None
     base_version: int | None
+
+
+class CompareFields(LessonFields, total=False):
+    datasets: Required[list[str]]
+    strategies: Required[list[Strategy | Mapping[str, Any]]]
+    seeds: list[int]
+    architecture: str | Architecture | Mapping[str, Any]
+    range: tuple[float, float]
+    scenario: Scenario
+    noise: float
+    clip: bool
 
 
 class TrainFields(LearningFields, total=False):

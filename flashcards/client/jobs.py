@@ -26,17 +26,22 @@ class Jobs:
         label: Mapping[str, str] | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        parent: str | None = None,
     ) -> Page[JobSummary]:
-        """One page, newest first; its `next_cursor` asks for the next."""
+        """One page, newest first; its `next_cursor` asks for the next. With `parent`, the tasks of a comparison."""
         labels = [f"{key}={value}" for key, value in (label or {}).items()]
-        params = {"state": state, "kind": kind, "label": labels, "limit": limit, "cursor": cursor}
+        params = {"state": state, "kind": kind, "label": labels, "parent": parent, "limit": limit, "cursor": cursor}
         return self._http.get(Page[JobSummary], PATH, params)
 
     def each(
-        self, state: JobState | None = None, kind: JobKind | None = None, label: Mapping[str, str] | None = None
+        self,
+        state: JobState | None = None,
+        kind: JobKind | None = None,
+        label: Mapping[str, str] | None = None,
+        parent: str | None = None,
     ) -> Iterator[JobSummary]:
         """All of them, newest first, a page at a time."""
-        return each(lambda cursor: self.list(state, kind, label, AT_ONCE, cursor))
+        return each(lambda cursor: self.list(state, kind, label, AT_ONCE, cursor, parent))
 
     def get(self, id: str, wait: float = 0) -> Job:
         """The job as it is, or as it is once it has ended within `wait` seconds (at most 60)."""
@@ -65,7 +70,7 @@ class Jobs:
         return self._http.post(Job, at(PATH, id, "retry"))
 
     def delete(self, id: str) -> None:
-        """The job, its events, metrics and files. Models and flashcards that it made stay."""
+        """The job, its events, metrics and files; a comparison with its learners. What else it made stays."""
         self._http.delete(at(PATH, id))
 
     def metrics(self, id: str) -> Metrics:

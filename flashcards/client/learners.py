@@ -8,8 +8,9 @@ from pydantic_core import to_jsonable_python
 from flashcards.client.fields import TaskFields
 from flashcards.client.resource import AT_ONCE, Resource, at, each
 from flashcards.contract.architecture import Architecture
-from flashcards.contract.learners import Learner, Matrix, Scenario, Version
+from flashcards.contract.learners import Learner, Matrix, Version
 from flashcards.contract.resources import Job, Model, Page
+from flashcards.contract.specs import Scenario
 
 
 class Learners(Resource[Learner]):
@@ -39,6 +40,14 @@ class Learners(Resource[Learner]):
         }
         body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
         return self._http.post(Learner, self.path, body)
+
+    def of_compare(self, id: str) -> Iterator[Learner]:
+        """Those of a comparison, newest first; lists are without them."""
+
+        def page(cursor: str | None) -> Page[Learner]:
+            return self._http.get(self.page, self.path, {"compare": id, "limit": AT_ONCE, "cursor": cursor})
+
+        return each(page)
 
     def learn(self, id: str, **fields: Unpack[TaskFields]) -> Job:
         """Queue its next task. Tasks of a learner run one after the other, in the order in which they came."""

@@ -10,9 +10,8 @@ from flashcards.contract.base import DatasetId, JobId, LearnerId, ModelId, Name,
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import Memory, TaskMeasure
+from flashcards.contract.specs import Scenario
 from flashcards.contract.strategies import StrategyField
-
-Scenario = Literal["reconstruction", "denoising"]
 
 
 class LearnerSpec(Record):
@@ -43,6 +42,7 @@ class Learner(Record):
     id: LearnerId
     name: str
     model: ModelId | None = Field(default=None, description="where it began, if not from nothing")
+    compare: JobId | None = Field(default=None, description="the comparison that it belongs to, and goes with")
     scenario: Scenario
     noise: float | None = Field(default=None, description="null where nothing is added")
     clip: bool

@@ -13,6 +13,7 @@ from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import (
     AnalyzeResult,
     CaptureResult,
+    CompareResult,
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
@@ -22,7 +23,7 @@ from flashcards.contract.results import (
 )
 from flashcards.contract.specs import JobKind, JobSpec
 
-JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+JobState = Literal["waiting", "queued", "running", "succeeded", "failed", "cancelled"]
 Result = (
     TrainResult
     | CaptureResult
@@ -31,6 +32,7 @@ Result = (
     | LearnResult
     | EvaluateResult
     | EvaluateCardsResult
+    | CompareResult
     | NoopResult
 )
 TERMINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
@@ -174,6 +176,7 @@ class JobSummary(Record):
 
     id: JobId
     kind: JobKind
+    parent: JobId | None = Field(default=None, description="the job that waits for this one, and goes on with it")
     state: JobState
     labels: dict[str, str]
     progress: Progress

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, JobId, LearnerId, ModelId, Record
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.recipe import Recipe
+from flashcards.contract.strategies import StrategyField
 
 
 class TeachingResult(Record):
@@ -171,6 +172,51 @@ class LearnResult(TeachingResult):
     "Of the cards that were replayed, one an earlier task."
     memory: Memory
     keeps_data: bool = False
+
+
+class Spread(Record):
+    mean: float
+    deviation: float | None = None
+    "Between seeds (that of a sample); null where only one seed counts."
+
+
+class FailedUnit(Record):
+    seed: int
+    reason: str
+
+
+class StrategyRow(Record):
+    """How one strategy did, over the seeds that ran to the end."""
+
+    strategy: StrategyField
+    kind: str
+    label: str
+    "The kind, and what was asked for otherwise than by default."
+    architecture: str
+    seeds: list[int]
+    "Those that count. The others are in `failed`."
+    average: Spread | None = None
+    "AvgMAE: the error after the last task, mean over all tasks. Null where not every task has images to measure on."
+    bwt: Spread | None = None
+    "Mean of M[i][i] - M[T][i]: below zero, it forgot."
+    fwt: Spread | None = None
+    memory: int | None = None
+    "Bytes that are kept beyond the network, after the last task."
+    keeps_data: bool = False
+    seconds: float | None = None
+    "Of all trainings of one seed, mean over the seeds."
+    failed: list[FailedUnit] = []
+
+
+class CompareResult(Record):
+    tasks: list[str]
+    table: list[StrategyRow]
+    "A row a strategy, in the order in which they were asked for."
+    notes: list[str] = []
+    children: list[JobId] = []
+    "The jobs that taught the learners, one a task."
+    seconds: float | None = None
+    "Of all trainings together."
 
 
 class NoopResult(Record):

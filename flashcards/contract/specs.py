@@ -4,11 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from flashcards.contract.architecture import ArchitectureField, BlkArchitecture
+from flashcards.contract.architecture import Architecture, ArchitectureField, BlkArchitecture, VaeArchitecture
 from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, Record
 from flashcards.contract.image import PixelRange
 from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
-from flashcards.contract.strategies import Flashcards, StrategyField
+from flashcards.contract.strategies import Flashcards, Strategy, StrategyField, called
 
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="same seed, same answer")]
 LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
@@ -16,6 +16,8 @@ LabelValue = Annotated[str, Field(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$"
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
 
 MAX_CARDS = 1_000_000
+MAX_TASKS = 500  # of one compare
+Scenario = Literal["reconstruction", "denoising"]
 
 
 class Spec(Record):
@@ -25,7 +27,7 @@ class Spec(Record):
     max_attempts: int = Field(default=3, ge=1, le=20, description="tries in a row without a new resume point")
 
 
-class TeachingSpec(Spec):
+class LessonSpec(Spec):
     """What teaching takes, whoever learns whatever."""
 
     epochs: int = Field(default=100, ge=1, le=100_000)
@@ -37,6 +39,9 @@ class TeachingSpec(Spec):
     patience: int = Field(
         default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops"
     )
+
+
+class TeachingSpec(LessonSpec):
     seed: Seed = 0
 
 
@@ -179,6 +184,55 @@ class LearnSpec(TaskSpec):
     learner: LearnerId
 
 
+class CompareSpec(LessonSpec):
+    """Strategies on the same sequence of tasks: each with each seed is a learner of its own, which learns them all."""
+
+    kind: Literal["compare"]
+    datasets: list[DatasetId] = Field(min_length=2, max_length=20, description="the tasks, in order")
+    strategies: list[StrategyField] = Field(min_length=1, max_length=12)
+    seeds: list[Seed] = Field(default=[0], min_length=1, max_length=100, description="one learner a strategy for each")
+    architecture: ArchitectureField = Field(
+        default=BlkArchitecture(blocks=4, filters=32),
+        description="of every learner; where it is a blk, cl_vae takes the vae of the same blocks and filters",
+    )
+    range: PixelRange = Field(
+        default=(0.0, 1.0), description="the values the networks see; uint8 images are scaled to it"
+    )
+    scenario: Scenario = "reconstruction"
+    noise: float = Field(
+        default=0.1, gt=0, le=1, description="denoising: deviation of what is added, the range being 1"
+    )
+    clip: bool = Field(default=True, description="denoising: noisy images are cut to the range")
+
+    @model_validator(mode="after")
+    def _no_two_are_the_same(self) -> Self:
+        for field, values in (("strategies", self.strategies), ("seeds", self.seeds)):
+            twice = next((value for place, value in enumerate(values) if value in values[:place]), None)
+            if twice is not None:
+                what = twice if isinstance(twice, int) else called(twice)
+                raise ValueError(f"{what} is there twice in {field}: it would give the same numbers again")
+        return self
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        if self.tasks > MAX_TASKS:
+            factors = f"{len(self.datasets)} datasets x {len(self.strategies)} strategies x {len(self.seeds)} seeds"
+            raise ValueError(f"{factors} are {self.tasks} trainings, and {MAX_TASKS} are allowed: make two compares")
+        return self
+
+    @property
+    def tasks(self) -> int:
+        """Trainings in all."""
+        return len(self.datasets) * len(self.strategies) * len(self.seeds)
+
+    def architecture_for(self, strategy: Strategy) -> Architecture:
+        """cl_vae draws from the learner itself, which has to be a variational autoencoder."""
+        asked = self.architecture
+        if strategy.kind != "cl_vae" or not isinstance(asked, BlkArchitecture):
+            return asked
+        return VaeArchitecture(**{**dict(asked), "family": "vae"})
+
+
 class NoopSpec(Spec):
     """Goes the whole way of a job and does nothing: to see that the queue works, and how fast."""
 
@@ -186,11 +240,12 @@ class NoopSpec(Spec):
 
 
 EngineSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec, Field(discriminator="kind")
-]
-JobSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | NoopSpec,
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | CompareSpec,
     Field(discriminator="kind"),
 ]
-JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "noop"]
+JobSpec = Annotated[
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | CompareSpec | NoopSpec,
+    Field(discriminator="kind"),
+]
+JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "compare", "noop"]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

@@ -87,5 +87,12 @@ Strategy = Flashcards | Naive | Joint | Coreset | Lwf | Ewc | Si | VaeReplay | C
 StrategyField = Annotated[Strategy, Field(discriminator="kind")]
 strategy_spec: TypeAdapter[Strategy] = TypeAdapter(StrategyField)
 
+
+def called(strategy: Strategy) -> str:
+    """Its kind, and what it has otherwise than by default: two of a kind are told apart by it."""
+    asked = strategy.model_dump(mode="json", exclude_defaults=True, exclude={"kind"})
+    return " ".join([strategy.kind, *(f"{field}={value}" for field, value in asked.items())])
+
+
 #: These keep images of earlier tasks, and say so in the learner's record.
 KEEPS_DATA = ("joint", "coreset")

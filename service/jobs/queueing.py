@@ -3,8 +3,9 @@
 from fastapi import Request, Response
 
 from flashcards.contract.resources import Validated
-from flashcards.contract.specs import JobSpec
-from ledger import admission, jobs, quota, tables, turns
+from flashcards.contract.specs import CompareSpec, JobSpec
+from ledger import admission, compare, jobs, parents, quota, tables, turns
+from ledger.doorbell import Bell
 from ledger.keys import Principal
 from service import views
 from service.deps import House
@@ -27,19 +28,37 @@ def enqueue(request: Request, house: House, principal: Principal, key: str | Non
             return before
         with house.db.write() as session:
             admitted = admission.admit(session, house.settings, tenant, spec, principal.retain_data)
-            quota.check_jobs(session, principal)
-            row = jobs.create(session, tenant, spec, admitted, principal.key_id)
+            if isinstance(spec, CompareSpec):
+                quota.check_jobs(session, principal, 1 + spec.tasks)
+                row = compare.create(session, tenant, spec, admitted, principal.key_id)
+            else:
+                quota.check_jobs(session, principal)
+                row = jobs.create(session, tenant, spec, admitted, principal.key_id)
             answer = views.job(row, None).model_dump_json()
             response = attempt.keep(session, mark, 202, answer, f"/v1/jobs/{row.id}")
-    house.doorbell.ring(row.id, row.queue)
+    ring(house, row)
     return response
 
 
+def ring(house: House, job: tables.Job) -> None:
+    """For the job, or for the children that it waits for."""
+    if job.state != "waiting":
+        house.doorbell.ring(job.id, job.queue)
+        return
+    with house.db.read() as session:
+        children = parents.to_ring_for(session, job.id, Bell.AT_ONCE)
+    for child in children:
+        house.doorbell.ring(*child)
+
+
 def ring_following(house: House, job: tables.Job) -> None:
-    """A task has left the queue, and another may have waited for it."""
+    """A task has left the queue, and another may have waited for it, or the job that it belongs to."""
     if job.learner_id is None:
         return
     with house.db.read() as session:
         following = turns.following(session, job.learner_id)
+        parent = None if job.parent_id is None else session.get(tables.Job, job.parent_id)
     if following is not None:
         house.doorbell.ring(*following)
+    if parent is not None and parent.state == "queued":
+        ring(house, parent)

@@ -18,7 +18,20 @@ from flashcards.contract.resources import (
     Validated,
 )
 from flashcards.contract.specs import JobKind, JobSpec, job_spec
-from ledger import admission, artifacts, blobs, events, jobs, lifecycle, paging, retention, scope, tables
+from ledger import (
+    admission,
+    artifacts,
+    blobs,
+    compare,
+    events,
+    jobs,
+    lifecycle,
+    paging,
+    parents,
+    retention,
+    scope,
+    tables,
+)
 from ledger.errors import Conflict, NotFound
 from service import views
 from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
@@ -55,6 +68,7 @@ def list_jobs(
     tenant: TenantDep,
     state: JobState | None = None,
     kind: JobKind | None = None,
+    parent: Annotated[JobId | None, Query(description="only the children of this job")] = None,
     label: Annotated[
         list[Annotated[str, Field(pattern="^[^=]{1,63}=.{0,255}$")]], Query(max_length=16, description="key=value")
     ] = [],  # noqa: B006 (FastAPI copies it)
@@ -67,6 +81,8 @@ def list_jobs(
         statement = statement.where(tables.Job.state == state)
     if kind is not None:
         statement = statement.where(tables.Job.kind == kind)
+    if parent is not None:
+        statement = statement.where(tables.Job.parent_id == parent)
     for pair in label:
         key, _, value = pair.partition("=")
         statement = statement.where(tables.Job.labels[key].as_string() == value)
@@ -93,12 +109,14 @@ async def get_job(
 
 @router.delete("/{job_id}", status_code=204)
 def delete_job(job_id: JobId, house: HouseDep, tenant: TenantDep) -> None:
-    """The job, its events, metrics and files. Models and flashcards that it made stay."""
+    """The job, its events, metrics and files. Models and flashcards that it made stay.
+
+    A comparison goes with its children and its learners.
+    """
     with house.db.write() as session:
         row = _ended(session, tenant, job_id)
-        digests = artifacts.digests_of(session, job_id)
-        session.delete(row)
-        session.flush()
+        parents.check_no_parent(row, "delete")
+        digests = compare.delete(session, row)
         blobs.let_go(session, tenant, digests)
 
 
@@ -106,7 +124,7 @@ def delete_job(job_id: JobId, house: HouseDep, tenant: TenantDep) -> None:
 def cancel_job(
     job_id: JobId, request: Request, house: HouseDep, tenant: TenantDep, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Stop the process that runs it. What it made so far stays readable."""
+    """Stop the process that runs it, or all that its children run in. What was made so far stays readable."""
 
     def verb(session: Session) -> None:
         lifecycle.request_cancel(session, tenant, job_id)
@@ -123,7 +141,10 @@ def cancel_job(
 def retry_job(
     job_id: JobId, request: Request, house: HouseDep, tenant: TenantDep, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Queue a failed or cancelled job again. It goes on from its last resume point."""
+    """Queue a failed or cancelled job again. It goes on from its last resume point.
+
+    Of a comparison, the tasks that did not come to their end are queued again.
+    """
 
     def verb(session: Session) -> None:
         row = jobs.find(session, tenant, job_id)
@@ -133,7 +154,7 @@ def retry_job(
     response = _change(request, house, tenant, job_id, idempotency_key, verb)
     with house.db.read() as session:
         row = jobs.find(session, tenant, job_id)
-    house.doorbell.ring(row.id, row.queue)
+    queueing.ring(house, row)
     return response
 
 

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from flashcards.contract.base import LearnerId
+from flashcards.contract.base import JobId, LearnerId
 from flashcards.contract.learners import Learner, LearnerSpec, Matrix, Rollback, Version
 from flashcards.contract.resources import Job, Model, Page, Validated
 from flashcards.contract.specs import LearnSpec, TaskSpec
@@ -48,10 +48,19 @@ def create_learner(
 
 
 @router.get("")
-def list_learners(house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None) -> Page[Learner]:
+def list_learners(
+    house: HouseDep,
+    tenant: TenantDep,
+    compare: Annotated[
+        JobId | None, Query(description="those of this comparison; else those that belong to none")
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[Learner]:
     before = decode_cursor(cursor, "learner")
+    statement = scope.scoped(tables.Learner, tenant).where(tables.Learner.compare_id.is_not_distinct_from(compare))
     with house.db.read() as session:
-        rows, last = paging.page(session, scope.scoped(tables.Learner, tenant), tables.Learner.id, limit, before)
+        rows, last = paging.page(session, statement, tables.Learner.id, limit, before)
         heads = learners.heads(session, rows)
         return views.page([views.learner(row, heads.get(row.id)) for row in rows], last)
 

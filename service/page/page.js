@@ -102,7 +102,7 @@ function progressWords({ epoch, step, steps, loss, rate, unit, eta_seconds: left
   const done = `${count(step)}${steps ? ` / ${count(steps)}` : ""}`;
   return joined(
     epoch != null && `epoch ${count(epoch)}`,
-    unit === "cards" ? `${done} cards` : `step ${done}`,
+    unit === "cards" || unit === "tasks" ? `${done} ${unit}` : `step ${done}`,
     loss != null && `loss ${figure(loss)}`,
     rate != null && `${figure(Math.round(rate))} ${unit ?? "images"}/s`,
     left != null && `${roughly(left)} left`,
@@ -113,8 +113,12 @@ const soFar = (progress) => ({ ...progress, rate: null, eta_seconds: null });
 
 function resultWords(result) {
   const { validation_mae: error, constant_mae: bar, epochs, recipe, mae, psnr, ssim } = result;
-  const { recommended_r: best, compared, flsd, precision, recall } = result;
+  const { recommended_r: best, compared, flsd, precision, recall, table } = result;
   if (best != null) return `recommends r ${best}`;
+  if (table) {
+    const measured = table.filter((row) => row.average).sort((one, other) => one.average.mean - other.average.mean);
+    return joined(...measured.map(({ label, average }) => `${label} ${figure(average.mean)}`)) || "done";
+  }
   if (compared) {
     const { child_mae: own, ratio, on } = compared.at(-1);
     return `MAE ${figure(own)} on ${on}, ${figure(ratio)} times its parent's`;
@@ -129,6 +133,7 @@ function resultWords(result) {
 function jobWords({ state, result, progress, queue_position: position }) {
   if (state === "succeeded") return resultWords(result ?? {});
   if (state === "queued") return position > 1 ? `${position - 1} ahead of it` : "waiting for a worker";
+  if (state === "waiting" && !progress.step) return "waiting for its tasks";
   if (!progress.step) return ENDED.has(state) ? "stopped before the first step" : "starting";
   return ENDED.has(state) ? `stopped at ${progressWords(soFar(progress))}` : progressWords(progress);
 }
@@ -145,7 +150,7 @@ function eventWords({ kind, data, attempt }) {
 const views = {
   jobs(job) {
     const feed = feeds.get(job.id);
-    if (job.state === "running" && feed?.state === "running") {
+    if ((job.state === "running" || job.state === "waiting") && feed?.state === job.state) {
       const isNewer = feed.progress?.step >= job.progress.step;
       job = { ...job, progress: isNewer ? feed.progress : soFar(job.progress) }; // the pace is of an earlier attempt
     }
@@ -274,7 +279,8 @@ function showDetails() {
   show($("details"), { ...views.jobs(job), log: feed.log.join("\n") });
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 
-  const isCurve = ({ value }) => Array.isArray(value) && value.length > 1;
+  const isNumber = (value) => typeof value === "number";
+  const isCurve = ({ value }) => Array.isArray(value) && value.length > 1 && value.every(isNumber);
   const curves = entries(opened.metrics);
   for (const { id, value } of entries(result).filter(isCurve))
     curves.push({ id, value: value.map((each, place) => ({ step: place + 1, value: each })) });
@@ -357,7 +363,7 @@ class Feed {
 function tend() {
   const wanted = new Set(opened ? [opened.id] : []);
   for (const { id, state } of found.jobs.values())
-    if (state === "running" && wanted.size < MOST_STREAMS) wanted.add(id);
+    if ((state === "running" || state === "waiting") && wanted.size < MOST_STREAMS) wanted.add(id);
   if (document.hidden) wanted.clear();
   for (const [id, feed] of feeds) {
     if (!wanted.has(id)) feed.close();
@@ -398,7 +404,8 @@ async function ask(path) {
 
 async function load(name) {
   const paths = [`/v1/${name}?limit=${lists[name].limit}`];
-  if (name === "jobs") paths.push("/v1/jobs?state=running"); // one that runs may be older than many that wait
+  // One that runs, or waits for its tasks, may be older than many that are queued.
+  if (name === "jobs") paths.push("/v1/jobs?state=running", "/v1/jobs?state=waiting");
   const pages = (await Promise.all(paths.map(ask))).map((answer) => answer.body);
   lists[name].hasMore = pages[0].next_cursor !== null;
   const newestFirst = pages.flatMap((page) => page.items).sort((one, other) => (one.id < other.id ? 1 : -1));

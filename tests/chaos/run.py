@@ -13,7 +13,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.exc import DBAPIError
 from stack import STACKS
 
-from ledger.lifecycle import TERMINAL
+from ledger.steps import TERMINAL
 from ledger.store import Store
 from ledger.tables import Attempt, Job, Worker
 from tests.chaos.disk import Disk

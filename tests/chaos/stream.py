@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from stack import Stack
 
-from ledger.lifecycle import TERMINAL
+from ledger.steps import TERMINAL
 from ledger.tables import Job
 from tests.chaos.state import State, Wanted
 

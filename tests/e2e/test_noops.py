@@ -13,7 +13,7 @@ from soundness import assert_ledger_sound
 from sqlalchemy import func, select
 from stack import ServersStack, running_stack
 
-from ledger.lifecycle import TERMINAL
+from ledger.steps import TERMINAL
 from ledger.tables import Job
 
 CLIENTS = 20

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from ledger import events, jobs, lifecycle
 from ledger.errors import Conflict, NotFound
 from ledger.jobs import Reports
-from ledger.lifecycle import TRANSITIONS
+from ledger.steps import TRANSITIONS
 from ledger.tables import DEFAULT_TENANT, Attempt, Event, Job
 
 STATES = sorted(TRANSITIONS)

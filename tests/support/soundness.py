@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ledger.db import Database
-from ledger.lifecycle import TERMINAL, TRANSITIONS
+from ledger.steps import TERMINAL, TRANSITIONS
 from ledger.store import Store
 from ledger.tables import (
     Artifact,
@@ -36,6 +36,7 @@ PRODUCTS = {
     "distill": ["capsule.safetensors", "model.safetensors", "reconstructions.png"],
     "capture": ["cards.npy", "sheet.png", "source.png"],
     "evaluate": ["metrics.json", "reconstructions.png"],
+    "compare": ["comparison.png", "matrices.png", "table.csv", "table.json"],
     "noop": [],
 }
 REPORTED = ("progress", "log", "resume_point")
@@ -55,6 +56,7 @@ def assert_ledger_sound(db: Database, store: Store | None = None, chance: Random
         _check_learners(session, jobs)
         flashcards = _by_job(session.scalars(select(Flashcards)))
         blobs = {(blob.tenant, blob.digest): blob.size for blob in session.scalars(select(Blob))}
+    _check_parents(jobs)
     for job in jobs:
         _check_history(job, events[job.id])
         _check_attempts(job, attempts[job.id])
@@ -89,14 +91,16 @@ def _by_job(rows: Iterable[Any]) -> dict[str, list[Any]]:
 def _check_history(job: Job, history: Sequence[Event]) -> None:
     assert [event.seq for event in history] == list(range(1, job.seq + 1)), f"{job.id}: a gap in its events"
     states = [event.data["state"] for event in history if event.kind == "state"]
-    assert states[0] == "queued", f"{job.id}: it began as {states[0]}"
+    first = "waiting" if job.kind == "compare" else "queued"
+    assert states[0] == first, f"{job.id}: it began as {states[0]}"
     assert states[-1] == job.state, f"{job.id} is {job.state}, and its last event says {states[-1]}"
     wrong = [step for step in pairwise(states) if step[1] not in TRANSITIONS[step[0]]]
     assert not wrong, f"{job.id}: steps that are not in the table: {wrong}"
     state = ""
     for event in history:
         state = event.data["state"] if event.kind == "state" else state
-        assert event.kind not in REPORTED or state == "running", f"{job.id}: a runner was heard while it was {state}"
+        told = state == "waiting" and event.kind == "progress"  # by its children
+        assert event.kind not in REPORTED or state == "running" or told, f"{job.id}: {event.kind} while it was {state}"
     numbers = [event.attempt for event in history]
     assert numbers == sorted(numbers), f"{job.id}: an earlier attempt wrote after a later one had begun"
 
@@ -110,6 +114,25 @@ def _check_attempts(job: Job, attempts: Sequence[Attempt]) -> None:
     assert (job.lease_until is not None) == (job.state == "running"), f"{job.id}: a lease and {job.state}"
     assert (job.ended_at is not None) == (job.state in TERMINAL), f"{job.id}: an end and {job.state}"
     assert job.strikes <= job.max_attempts, f"{job.id}: {job.strikes} strikes of {job.max_attempts}"
+
+
+def _check_parents(jobs: Sequence[Job]) -> None:
+    """A parent waits as long as a child has not ended, and no longer; a unit is not gone on with once it failed."""
+    children = defaultdict(list)
+    for job in jobs:
+        if job.parent_id is not None:
+            children[job.parent_id].append(job)
+    parents = {job.id: job for job in jobs if job.kind == "compare"}
+    assert set(children) == set(parents), f"children of {set(children)}, and the parents are {set(parents)}"
+    for parent in parents.values():
+        open_still = [child.id for child in children[parent.id] if child.state not in TERMINAL]
+        wrong = bool(open_still) != (parent.state == "waiting")
+        assert not wrong or parent.state == "cancelled", f"{parent.id} is {parent.state}, not ended: {open_still}"
+    for child in (child for each in children.values() for child in each):
+        unit = [one for one in children[child.parent_id] if one.learner_id == child.learner_id]
+        behind = [one.id for one in unit if one.id > child.id and one.state == "queued"]
+        lost = child.state in ("failed", "cancelled")
+        assert not (lost and behind), f"{child.id} is {child.state}, and behind it are still queued: {behind}"
 
 
 def _check_learners(session: Session, jobs: Sequence[Job]) -> None:
