@@ -10,6 +10,8 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks import paper
 from benchmarks.lab import Lab, Made, Size
 from benchmarks.real import data_folder
@@ -165,8 +167,9 @@ def _told(made: list[Made]) -> str:
 
 
 def _spread(values: list[float]) -> str:
-    deviation = f" +- {statistics.stdev(values):.4f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):.4f}{deviation}"
+    # numpy's, which takes the numbers that are none while the experiment is only walked through
+    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{deviation}"
 
 
 def _times(children: list[Made], parents: list[Made]) -> float:
