@@ -1,6 +1,7 @@
 """A comparison waits for its children, whoever ends when, and comes to its own end in every case."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 
 import pytest
@@ -102,6 +103,17 @@ def retry(db, job_id):
         lifecycle.retry(session, DEFAULT_TENANT, job_id)
 
 
+def at_once(*verbs):
+    together = Barrier(len(verbs))
+
+    def go(verb):
+        together.wait()
+        verb()
+
+    with ThreadPoolExecutor(len(verbs)) as pool:
+        list(pool.map(go, verbs))
+
+
 class TestCreation:
     def test_a_unit_is_a_learner_with_a_task_for_every_dataset(self, db, start):
         parent = start(seeds=[0, 1])
@@ -185,15 +197,8 @@ class TestEnd:
             parent = start()
             for held in [claim(db), claim(db)]:
                 end(db, held)
-            last = [claim(db), claim(db)]
-            together = Barrier(2)
-
-            def finish(held, together=together):
-                together.wait()
-                end(db, held)
-
-            with ThreadPoolExecutor(2) as pool:
-                list(pool.map(finish, last))
+            one, other = claim(db), claim(db)
+            at_once(partial(end, db, one), partial(end, db, other))
             assert job(db, parent).state == "queued"
             cancel(db, parent)
 
@@ -278,6 +283,14 @@ class TestCancel:
             assert lifecycle.renew(session, held, 60).cancel_requested
         end(db, held, "cancelled")
         assert job(db, parent).state == "cancelled"
+
+    def test_a_task_that_ends_at_the_same_moment_is_in_nobodys_way(self, db, start):
+        for _ in range(6):
+            parent = start()
+            one, other = claim(db), claim(db)
+            at_once(partial(cancel, db, parent), partial(end, db, one), partial(end, db, other, "failed"))
+            assert job(db, parent).state == "cancelled"
+            assert "queued" not in states(db, parent)
 
     def test_one_that_is_given_back_meanwhile_ends_too(self, db, start):
         parent = start()
