@@ -15,16 +15,16 @@ slow = pytest.mark.slow
 
 
 def wait_for_resume_point(client, job_id, after: int = 0, seconds: float = 60) -> int:
-    """The step of a resume point later than `after`."""
+    """Of an attempt later than `after`: one that was killed may have left another before it died."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         events = client.get(f"/v1/jobs/{job_id}/events", params={"follow": False}).json()
-        steps = [event["data"]["step"] for event in events if event["kind"] == "resume_point"]
-        if steps and steps[-1] > after:
-            return steps[-1]
+        attempts = [event["attempt"] for event in events if event["kind"] == "resume_point"]
+        if attempts and attempts[-1] > after:
+            return attempts[-1]
         assert events[-1]["data"].get("state") not in ("succeeded", "failed"), events[-1]
         time.sleep(0.05)
-    raise TimeoutError(f"no resume point after step {after}")
+    raise TimeoutError(f"no resume point after attempt {after}")
 
 
 def kill_runner(stack, job_id):
@@ -54,9 +54,9 @@ KILLS = [
 def test_a_killed_training_ends_with_the_same_weights(ground, kill):
     client, stack, unbroken = ground.client, ground.stack, ground.unbroken
     job_id = submit(client, **TRAINING, dataset=ground.images)["id"]
-    step = wait_for_resume_point(client, job_id)
+    killed = wait_for_resume_point(client, job_id)
     kill(stack, job_id)
-    wait_for_resume_point(client, job_id, after=step)
+    wait_for_resume_point(client, job_id, after=killed)
     kill(stack, job_id)
     job = wait_for(client, job_id)
     assert job["state"] == "succeeded", job["error"]
