@@ -182,7 +182,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_job(start, run, client, digits_id)
     while not any((job.progress.epoch or 0) > 5 for job in client.jobs.each(state="running", label=label)):
         time.sleep(0.05)
     watching.send_signal(signal.SIGINT)
-    _, errors = watching.communicate(timeout=10)
+    _, errors = watching.communicate(timeout=60)
     (job,) = client.jobs.each(label=label)
     assert job.state == "running"
     assert watching.returncode == 130
