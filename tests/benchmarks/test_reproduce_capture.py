@@ -21,6 +21,7 @@ def report(tmp_path, digits, monkeypatch):
     return Report(Lab(tmp_path / "cells", tmp_path, SMALL), "blk_1_fil_8", tmp_path / "docs")
 
 
+@pytest.mark.slow
 def test_every_section_is_written_and_its_pictures_are_there(report):
     def experiment(lab):
         for name in SECTIONS:

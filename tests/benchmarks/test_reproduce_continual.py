@@ -38,6 +38,7 @@ def test_every_section_can_be_planned_for_several_seeds(report):
     assert not report.course.folder.exists()
 
 
+@pytest.mark.slow
 def test_every_section_is_written_and_its_pictures_are_there(report):
     report.course.walk(lambda _: do_all(report))
     text = write(report, list(SECTIONS)).read_text()

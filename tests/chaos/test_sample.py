@@ -34,7 +34,11 @@ def report_of(folder: Path) -> dict:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("stack", "kills", "more"),
-    [("embedded", 5, []), ("servers", 3, ["--own"]), pytest.param("servers", 7, [], marks=pytest.mark.slow)],
+    [
+        ("embedded", 3, []),
+        pytest.param("servers", 3, ["--own"], marks=pytest.mark.slow),
+        pytest.param("servers", 7, [], marks=pytest.mark.slow),
+    ],
 )
 def test_every_trouble_is_got_over(folder, stack, kills, more):
     ran = subprocess.run(command(folder, stack, kills, *more), cwd=ROOT, capture_output=True, text=True)

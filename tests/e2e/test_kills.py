@@ -42,8 +42,8 @@ def kill_everything(stack, job_id):
 
 KILLS = [
     ("embedded", kill_runner),
-    ("embedded", kill_worker),
-    ("embedded", kill_everything),
+    pytest.param("embedded", kill_worker, marks=slow),
+    pytest.param("embedded", kill_everything, marks=slow),
     ("servers", kill_worker),
     pytest.param("servers", kill_runner, marks=slow),
     pytest.param("servers", kill_everything, marks=slow),

@@ -117,6 +117,7 @@ class TestBudget:
         assert error.value.products == []
         assert not report.notes
 
+    @pytest.mark.slow
     def test_it_is_tried_once_more_with_twice_the_cards_and_weight(self, first, new_report, never):
         harder = {"kind": "flashcards", "count": 40, "weight": 0.04}
         once, twice = first.learn("high", strategy=FEW), first.learn("high", strategy=harder)

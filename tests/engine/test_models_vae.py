@@ -44,6 +44,7 @@ def test_in_training_it_draws_latents_and_pays_for_what_is_not_normal(network):
     assert network.in_training(x, generator)[1] == 0
 
 
+@pytest.mark.slow
 def test_a_train_job_teaches_it(train_work, report, never, digits, as_dataset):
     from engine.run import run
 

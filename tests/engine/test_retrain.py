@@ -21,6 +21,7 @@ def taught(cards, epochs, after_batch=lambda epoch: None):
     return retrain(spec, cards, CPU, after_batch)
 
 
+@pytest.mark.slow
 def test_more_epochs_teach_more(cards):
     few, many = (mean_mae(taught(cards, epochs), cards, np.arange(70), 64, CPU) for epochs in (1, 60))
     assert many < 0.8 * few

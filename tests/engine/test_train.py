@@ -132,6 +132,7 @@ def test_stopped_anywhere_it_ends_with_the_same_bits(early, new_report, never):
         assert report.metrics + resumed.metrics == metrics
 
 
+@pytest.mark.slow
 def test_killed_anywhere_it_ends_with_the_same_bits(early, new_report, never):
     make, unbroken, weights, _ = early
     for nth in edges(unbroken.result.epochs)[1:]:

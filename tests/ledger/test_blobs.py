@@ -162,6 +162,7 @@ class Storm:
         self.counts["watched"] += len(rows)
 
 
+@pytest.mark.slow
 def test_a_storm_of_uploads_deletes_and_collections_loses_nothing(db, tmp_path):
     storm = Storm(db, Clumsy(f"file://{tmp_path / 'store'}"), tmp_path)
     storm.run()

@@ -14,6 +14,7 @@ def forgets_at_all(first):
     return first.learn("high", strategy={"kind": "naive"}).result.forgetting
 
 
+@pytest.mark.slow
 def test_a_generator_beside_the_learner_draws_what_it_replays(new_learner):
     strategy = {"kind": "vae_replay", "count": 200}
     first = new_learner().learn("low", strategy=strategy)

@@ -35,7 +35,8 @@ def test_springs_add_up_around_the_newest_weights():
     assert (second["anchor.weight"] == 0).all()
 
 
-@pytest.mark.parametrize(("kind", "weights"), [("ewc", (1, 100)), pytest.param("si", (0.1, 3), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "weights"), [("ewc", (1, 100)), ("si", (0.1, 3))])
 def test_the_stiffer_the_less_is_forgotten_and_the_less_is_learnt(new_learner, kind, weights):
     first = new_learner().learn("low", strategy={"kind": kind})
     loose, stiff = (
