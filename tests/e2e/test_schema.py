@@ -9,11 +9,16 @@ import pytest
 from making import finished, push_dataset, push_model
 from service_process import running_service
 
-#: An answer that is kept under an Idempotency-Key is given again, also after what it had made was deleted.
+#: An answer that is kept under an Idempotency-Key is given again, also after what it had made was deleted. And who
+#: deletes a key revokes it: it opens nothing any more, and can still be looked at.
 CONFIG = """
 [[operations]]
 include-path-regex = "^/v1/learners"
 checks.ensure_resource_availability.enabled = false
+
+[[operations]]
+include-path-regex = "^/v1/keys"
+checks.use_after_free.enabled = false
 """
 
 
