@@ -35,7 +35,7 @@ def report_of(folder: Path) -> dict:
 @pytest.mark.parametrize(
     ("stack", "kills", "more"),
     [
-        ("embedded", 3, []),
+        ("embedded", 5, []),
         pytest.param("servers", 3, ["--own"], marks=pytest.mark.slow),
         pytest.param("servers", 7, [], marks=pytest.mark.slow),
     ],
