@@ -1,6 +1,7 @@
+from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 #: Ids are time-ordered (UUIDv7) behind the name of what they point to: `model_0198...`.
 ModelId = Annotated[str, Field(pattern=r"^model_[0-9a-f]{32}$", examples=["model_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])]
@@ -17,6 +18,18 @@ LearnerId = Annotated[
 
 #: Names are labels for people: printable, one line, never a path and never a key.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+
+
+def _written(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+#: Always three decimals, also on a whole second: the order of the texts is the order of the moments.
+Moment = Annotated[
+    datetime,
+    PlainSerializer(_written, when_used="json-unless-none"),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-01T09:30:00.000Z"]}),
+]
 
 
 class Record(BaseModel):

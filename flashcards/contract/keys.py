@@ -1,11 +1,10 @@
 """API keys: what each one may do, how much, and for how long."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from flashcards.contract.base import Name, Record
+from flashcards.contract.base import Moment, Name, Record
 
 KeyId = Annotated[str, Field(pattern=r"^key_[0-9a-f]{32}$", examples=["key_019a8f3e7c1d7b7e9d2c5a4b3e2f1a0b"])]
 TenantName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", examples=["line-7"])]
@@ -42,10 +41,10 @@ class Key(Record):
     max_unfinished_jobs: int | None = None
     max_stored_bytes: int | None = None
     retain_data: bool
-    created_at: datetime
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = Field(default=None, description="to the minute")
+    created_at: Moment
+    expires_at: Moment | None = None
+    revoked_at: Moment | None = None
+    last_used_at: Moment | None = Field(default=None, description="to the minute")
 
 
 class MadeKey(Key):

@@ -1,12 +1,11 @@
 """A learner: a network that learns task after task. Each finished task makes a version; nothing is ever overwritten."""
 
-from datetime import datetime
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from flashcards.contract.architecture import Architecture, ArchitectureField, BlkArchitecture
-from flashcards.contract.base import DatasetId, JobId, LearnerId, ModelId, Name, Record
+from flashcards.contract.base import DatasetId, JobId, LearnerId, ModelId, Moment, Name, Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import Memory, TaskMeasure
@@ -54,7 +53,7 @@ class Learner(Record):
     tasks: list[str] = Field(description="what it knows, in order")
     keeps_data: bool = Field(description="its strategy keeps images of earlier tasks")
     memory: Memory | None = None
-    created_at: datetime
+    created_at: Moment
 
 
 class Version(Record):
@@ -75,7 +74,7 @@ class Version(Record):
     memory: Memory
     keeps_data: bool
     seconds: float | None = None
-    created_at: datetime
+    created_at: Moment
 
 
 class Matrix(Record):

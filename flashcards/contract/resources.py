@@ -1,12 +1,11 @@
 """What the API answers with, as the client reads it."""
 
-from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from flashcards.contract.architecture import ArchitectureField
-from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Moment, Record
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
@@ -71,7 +70,7 @@ class Model(Record):
     uploaded_digest: str | None = Field(
         default=None, description="SHA-256 of the file that was uploaded, where what is kept was made from it"
     )
-    created_at: datetime
+    created_at: Moment
 
 
 class Lineage(Record):
@@ -118,8 +117,8 @@ class Dataset(Record):
     uploaded_digest: str | None = Field(
         default=None, description="SHA-256 of the file that was uploaded, where what is kept was made from it"
     )
-    created_at: datetime
-    expires_at: datetime | None = Field(default=None, description="unused, it is deleted then; null: it stays")
+    created_at: Moment
+    expires_at: Moment | None = Field(default=None, description="unused, it is deleted then; null: it stays")
 
 
 class Flashcards(Record):
@@ -133,7 +132,7 @@ class Flashcards(Record):
     materialised: bool = Field(
         default=True, description="false: only the recipe is kept; digest and size are the cards'"
     )
-    created_at: datetime
+    created_at: Moment
 
 
 class Progress(Record):
@@ -156,8 +155,8 @@ class Failure(Record):
 class Attempt(Record):
     number: int
     worker: str
-    started_at: datetime
-    ended_at: datetime | None = None
+    started_at: Moment
+    ended_at: Moment | None = None
     outcome: str | None = None
     reason: str | None = None
 
@@ -168,7 +167,7 @@ class Artifact(Record):
     digest: str
     size: int
     attempt: int
-    created_at: datetime
+    created_at: Moment
 
 
 class JobSummary(Record):
@@ -183,9 +182,9 @@ class JobSummary(Record):
     error: Failure | None = None
     result: Result | None = None
     cancel_requested: bool = False
-    created_at: datetime
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
+    created_at: Moment
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
 
 
 class Job(JobSummary):
@@ -200,7 +199,7 @@ class Event(Record):
     seq: int
     kind: Literal["state", "progress", "log", "resume_point", "note"]
     attempt: int
-    at: datetime
+    at: Moment
     data: dict[str, Any]
 
 
@@ -240,9 +239,9 @@ class StorageKinds(Record):
 class StoredFile(Record):
     digest: str
     size: int
-    created_at: datetime
+    created_at: Moment
     kept_for: list[str] = Field(description="who refers to it, a hundred at most; empty: nobody any more")
-    expires_at: datetime | None = Field(
+    expires_at: Moment | None = Field(
         default=None, description="it may be deleted from then on; null: not as long as something refers to it"
     )
 
