@@ -46,6 +46,7 @@ class Round:
     directly: float
     processor: tuple[float, float]  # seconds of all processes of either side
     backends: tuple[str, str]
+    digests: tuple[str, str]  # of the cards: from one backend they are the same
 
     @property
     def ratio(self) -> float:
@@ -76,7 +77,8 @@ def measure(architecture: str, count: int, r: int, rounds: int, threads: int, re
                 seconds, result = child.capture(asked)
                 spent = processor_seconds(service) - before[0], processor_seconds(child.process) - before[1]
                 backends = (api_result["recipe"]["backend"], result["recipe"]["backend"])
-                found.append(Round(api_seconds, seconds, spent, backends))
+                digests = (api_result["cards_digest"], result["cards_digest"])
+                found.append(Round(api_seconds, seconds, spent, backends, digests))
                 console.print(f"round {len(found)}: {api_seconds:.2f} s over {seconds:.2f} s")
     return found
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import paper
-from benchmarks.lab import Lab, Made, Size
+from benchmarks.lab import Lab, Made, Size, write_report
 from benchmarks.real import data_folder
 
 ROOT = Path(__file__).parents[1]
@@ -179,7 +179,7 @@ def _times(children: list[Made], parents: list[Made]) -> float:
 def write(report: Report, names: list[str]) -> Path:
     size = report.lab.size
     seconds = sum(Made(path.parent, {}).seconds for path in (report.lab.folder / size.name).rglob("result.json"))
-    lines = [
+    head = [
         "# The paper, reproduced: capture",
         "",
         "Made by `make reproduce-capture` from real data, with the jobs of this tree. Test MAE throughout, mean and",
@@ -191,15 +191,9 @@ def write(report: Report, names: list[str]) -> Path:
         "",
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule,",
         "which was kept from the data. Both without a pass (r = 0).",
-        "",
     ]
-    for name in names:
-        title, section = SECTIONS[name]
-        lines += [f"## {title}", "", *section(report), ""]
-    path = report.docs / "reproduction.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines).rstrip() + "\n")
-    return path
+    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
+    return write_report(report.docs / "reproduction.md", head, sections)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks import continual, paper
 from benchmarks.continual import spread
 from benchmarks.estimates import Tracking, tracking
-from benchmarks.lab import Lab, Size
+from benchmarks.lab import Lab, Size, write_report
 from benchmarks.real import data_folder
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 from engine.plots import BLUE, DOTS, GREY, STYLE, as_png, drawing
@@ -236,7 +236,7 @@ def _shown(picture: Path, docs: Path) -> str:
 
 def write(report: Report, names: list[str]) -> Path:
     size = report.course.size
-    lines = [
+    head = [
         "# The paper, reproduced: learning task after task",
         "",
         "Made by `make reproduce-continual` from real data, with the learn jobs of this tree. Test MAE after the last",
@@ -244,15 +244,9 @@ def write(report: Report, names: list[str]) -> Path:
         f"training and {size.tests} test images a dataset, {size.epochs} epochs a task without early stop,",
         f"{report.cards} cards or draws in all. The paper has blk_4_fil_64, 50,000 to 60,000 images, 100 epochs and 5",
         "runs. The other half, on capture, is in [reproduction.md](reproduction.md), made by `make reproduce-capture`.",
-        "",
     ]
-    for name in names:
-        title, section = SECTIONS[name]
-        lines += [f"## {title}", "", *section(report), ""]
-    path = report.docs / "reproduction-continual.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines).rstrip() + "\n")
-    return path
+    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
+    return write_report(report.docs / "reproduction-continual.md", head, sections)
 
 
 def main(words: list[str] | None = None) -> int:

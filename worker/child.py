@@ -52,6 +52,10 @@ class Child:
         self._is_severed = False  # the nursery is gone
         try:
             socket.send_fds(nursery, [b"!"], [theirs_in, theirs_out, theirs_err, theirs.fileno()])
+        except BrokenPipeError:
+            self._stdin.close()
+            self._control.close()
+            raise
         finally:
             for end in (theirs_in, theirs_out, theirs_err):
                 os.close(end)

@@ -7,7 +7,8 @@ from typing import Any
 from flashcards.contract.specs import CompareSpec, EngineSpec, LearnSpec, NoopSpec
 from ledger import artifacts, blobs, scope
 from ledger.artifacts import Product
-from ledger.errors import NotFound
+from ledger.errors import NotFound, Unfit
+from ledger.learners import MOVED_ON, MovedOn
 from ledger.lifecycle import Claim
 from ledger.outcomes import spec_of
 from ledger.store import hash_file
@@ -17,8 +18,16 @@ from worker.messages import Assignment, FileMade, StagedCards, StagedDataset, St
 from worker.station import Station
 
 
-class InputGone(Exception):
-    """Something the job reads is not there any more."""
+class CannotBegin(Exception):
+    """What the job was to start from is not there, or not what it was when the job was queued."""
+
+    def __init__(self, type: str, title: str, detail: str) -> None:
+        super().__init__(detail)
+        self.type, self.title, self.detail = type, title, detail
+
+
+def _gone(detail: str) -> CannotBegin:
+    return CannotBegin("input-gone", "Something the job reads is not there any more", detail)
 
 
 def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
@@ -37,9 +46,14 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
             staged = _stage_inputs(station, claim, spec, inputs)
         resume = _stage_resume_point(station, claim, inputs)
     except NotFound as missing:
-        raise InputGone(missing.detail) from missing
+        raise _gone(missing.detail) from missing
     except FileNotFoundError as missing:
-        raise InputGone("its file is not in the store") from missing
+        raise _gone("its file is not in the store") from missing
+    except Unfit as unfit:
+        title = "The task does not go with what the learner is by now"
+        raise CannotBegin("unfit-task", title, unfit.detail) from unfit
+    except MovedOn as moved:
+        raise CannotBegin(MOVED_ON["type"], MOVED_ON["title"], str(moved)) from moved
     return Assignment(
         spec=spec,
         out=str(out),

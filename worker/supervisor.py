@@ -17,9 +17,8 @@ from structlog.contextvars import bound_contextvars
 from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, retention, turns
 from ledger.artifacts import Product
 from ledger.blobs import Collected
-from ledger.errors import StoreAway, Unfit
+from ledger.errors import StoreAway
 from ledger.jobs import Reports
-from ledger.learners import MOVED_ON, MovedOn
 from ledger.lifecycle import Claim, Pulse
 from worker import staging
 from worker.child import Child, LogLine
@@ -111,14 +110,8 @@ class Attempt:
     def _run_child(self) -> None:
         try:
             assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
-        except staging.InputGone as gone:
-            self._fail("input-gone", "Something the job reads is not there any more", str(gone))
-            return
-        except Unfit as unfit:
-            self._fail("unfit-task", "The task does not go with what the learner is by now", unfit.detail)
-            return
-        except MovedOn as moved:
-            self._fail(MOVED_ON["type"], MOVED_ON["title"], str(moved))
+        except staging.CannotBegin as why:
+            self._fail(why.type, why.title, why.detail)
             return
         except NoStore as none:
             self._do_without_store(none.reason)

@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from flashcards.cli.options import AsJson, Labels, as_architecture, as_labels, as_strategy, given, spec_option
+from flashcards.cli.options import AsJson, Labels, as_architecture, as_strategy, given, on_the_queue, spec_option
 from flashcards.cli.work import Attempts, Detach, Device, Timeout, do
 from flashcards.contract.specs import CompareSpec
 
@@ -45,10 +45,7 @@ def compare(
         learning_rate=learning_rate,
         validation_share=validation_share,
         patience=patience,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 

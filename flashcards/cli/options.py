@@ -65,6 +65,18 @@ def as_labels(pairs: list[str] | None) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs or [])
 
 
+def on_the_queue(
+    label: list[str] | None, device: str | None, timeout: int | None, max_attempts: int | None
+) -> dict[str, Any]:
+    """What every job may be told beside its work."""
+    return {
+        "labels": as_labels(label),
+        "device": device,
+        "timeout_seconds": timeout,
+        "max_attempts": max_attempts,
+    }
+
+
 def as_architecture(text: str | None) -> Any:
     """A name, or JSON with the fields of its family."""
     return _name_or_json(text, "--architecture")

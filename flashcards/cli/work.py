@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flashcards.cli.options import AsJson, Labels, as_architecture, as_labels, as_strategy, connect, given, spec_option
+from flashcards.cli.options import (
+    AsJson,
+    Labels,
+    as_architecture,
+    as_strategy,
+    connect,
+    given,
+    on_the_queue,
+    spec_option,
+)
 from flashcards.cli.output import print_json, say
 from flashcards.cli.watch import print_outcome, watch
 from flashcards.contract.recipe import CardDtype, Source
@@ -53,10 +62,7 @@ def train(
         range=range.split(",") if range else None,
         seed=seed,
         name=name,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 
@@ -96,10 +102,7 @@ def capture(
         materialise=False if recipe_only else None,
         backend=backend,
         name=name,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     job = do(ctx, spec, detach, as_json)
     if sheet and job and isinstance(job.result, CaptureResult) and job.result.flashcards:
@@ -135,10 +138,7 @@ def analyze(
         retrain=retrain.split(",") if retrain else None,
         retrain_epochs=retrain_epochs,
         seed=seed,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 
@@ -171,10 +171,7 @@ def distill(
         dataset=dataset,
         seed=seed,
         name=name,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 
@@ -219,10 +216,7 @@ def learn(
         patience=patience,
         seed=seed,
         name=name,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 
@@ -249,10 +243,7 @@ def evaluate(
         flashcards=subject if are_cards else None,
         dataset=dataset,
         split=split,
-        labels=as_labels(label),
-        device=device,
-        timeout_seconds=timeout,
-        max_attempts=max_attempts,
+        **on_the_queue(label, device, timeout, max_attempts),
     )
     do(ctx, spec, detach, as_json)
 

@@ -10,7 +10,7 @@ from ledger.migrate import migrate
 from ledger.settings import Settings
 from ledger.tables import Worker
 from worker.messages import FileMade
-from worker.staging import InputGone, keep, stage
+from worker.staging import CannotBegin, keep, stage
 from worker.station import Station
 
 CLAIM = Claim("job_" + "0" * 32, "default", 1, {"kind": "capture", "model": "model_" + "0" * 32})
@@ -45,7 +45,7 @@ def test_a_name_is_not_a_path(name):
 
 
 def test_a_model_that_is_gone_is_said_to_be_gone(station, tmp_path):
-    with pytest.raises(InputGone, match="there is no model"):
+    with pytest.raises(CannotBegin, match="there is no model"):
         stage(station, CLAIM, tmp_path / "attempt")
 
 
