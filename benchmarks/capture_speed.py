@@ -210,7 +210,7 @@ def bench_training(
         x_NHWC = pictures(batch * batches * 10 // 9, image)
         np.savez(dataset, x=x_NHWC)
         images = Images(x_NHWC, RANGE)
-        asked = {"architecture": architecture, "epochs": epochs, "batch_size": batch, "seed": 0}
+        asked = {"architecture": architecture, "epochs": epochs, "batch_size": batch, "decay": 0, "seed": 0}
         spec = job_spec.validate_python({"kind": "train", "dataset": "dataset_" + "0" * 32} | asked)
         for number in range(rounds):
             out = Path(folder) / str(number)

@@ -74,7 +74,8 @@ class Scene:
         save_weights(folder / "model.safetensors", network.state_dict(), architecture, image, RANGE)
         asked = {"kind": "learn", "learner": f"learner_{NOBODY}", "dataset": f"dataset_{NOBODY}", "seed": 0}
         # One epoch more than is measured: both sides are stopped within it, before anything else is done.
-        asked |= {"strategy": {"kind": "coreset"}, "batch_size": batch, "epochs": epochs + 1, "patience": epochs + 1}
+        asked |= {"strategy": {"kind": "coreset"}, "batch_size": batch, "decay": 0}
+        asked |= {"epochs": epochs + 1, "patience": epochs + 1}
         spec = job_spec.validate_python(asked)
         return cls(folder, architecture, image, Images(new_NHWC, RANGE), Images(old_NHWC, RANGE), spec, threads)
 

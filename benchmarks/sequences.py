@@ -173,7 +173,7 @@ class Course(Lab):
         spec = {"kind": "learn", "learner": f"learner_{NOBODY}", "dataset": f"dataset_{NOBODY}", "strategy": config}
         # The same minibatches of new images for every strategy: nobody stops early.
         spec |= {"name": done.tasks[number - 1], "epochs": self.size.epochs, "patience": self.size.epochs}
-        spec |= {"learning_rate": self.size.learning_rate, "seed": seed}
+        spec |= {"batch_size": self.size.batch, "learning_rate": self.size.learning_rate, "seed": seed}
         work = Work(
             spec=job_spec.validate_python(spec),
             out=out,

@@ -39,6 +39,7 @@ CARD_BYTES = 2**29  # of all cards, which are in memory together
 LATENT_NUMBERS = 2**24  # of all cards: the distance of more takes minutes a pass
 FEWEST = 16  # of less nothing can be said
 BACKWARD = 3  # a batch that is learnt costs as much as three that are looked at
+RETRAINING = {"batch_size": 16, "learning_rate": 2e-3}  # cards are few here: they want many small steps
 
 
 @dataclass
@@ -156,7 +157,7 @@ def _set_up(
         tests = 1 + len(set(spec.retrain))
         total += -(-len(data.train_rows) // chunk) - (-len(data.test_rows) // chunk) * tests
     if spec.retrain:
-        batches = -(-count // LearningSpec().batch_size)
+        batches = -(-count // RETRAINING["batch_size"])
         total += max(spec.retrain) * a_pass + BACKWARD * len(set(spec.retrain)) * spec.retrain_epochs * batches
     pace = Pace(report, stop, total, Progress(step=0, steps=spec.max_r, unit="passes"))
     return Desk(work, network, torch.device(work.device), chunk, count, report, pace)
@@ -255,7 +256,7 @@ def _retrain(desk: Desk, source: Source, data: Data, last: int) -> dict[int, flo
     if asked[-1] > last:
         report.note(f"no network was taught by cards of r beyond {last}: they are not finite")
         asked = [r for r in asked if r <= last]
-    learning = LearningSpec(architecture=model.architecture, epochs=spec.retrain_epochs, seed=spec.seed)
+    learning = LearningSpec(architecture=model.architecture, epochs=spec.retrain_epochs, seed=spec.seed, **RETRAINING)
     errors: dict[int, float] = {}
     for r, parts in cards_at(desk.network, source, desk.count, asked, desk.chunk, between=pace.after_chunk):
         before = asked.index(r) * spec.retrain_epochs

@@ -71,6 +71,13 @@ class Training:
         self.now.best_train_mae = train_mae
         self.now.best_validation_mae = validation_mae
 
+    def set_rate(self, spec: TeachingSpec, batches: int) -> float:
+        """The learning rate of the step to come. It depends on where that step stands and on nothing before it."""
+        done = (self.now.epoch - 1 + self.now.batch / batches) / spec.epochs
+        rate = spec.learning_rate * min(1.0, (1 - done) / spec.decay) if spec.decay else spec.learning_rate
+        self.optimizer.param_groups[0]["lr"] = rate
+        return rate
+
     def next_epoch(self) -> None:
         self.now.epoch += 1
         self.now.batch = 0

@@ -19,7 +19,10 @@ def retrain(spec: LearningSpec, cards: Images, device: torch.device, after_batch
     network.train()
     for epoch in range(1, spec.epochs + 1):
         order = shuffled(len(cards), spec.seed, epoch)
-        for rows in np.split(order, range(spec.batch_size, len(order), spec.batch_size)):
+        batches = np.split(order, range(spec.batch_size, len(order), spec.batch_size))
+        for number, rows in enumerate(batches):
+            training.now.epoch, training.now.batch = epoch, number
+            training.set_rate(spec, len(batches))
             x_BCHW = cards.batch(rows, device)
             y_BCHW, penalty = network.in_training(x_BCHW, training.generator)
             loss = F.l1_loss(y_BCHW, x_BCHW) + penalty

@@ -100,6 +100,7 @@ def teach(
         while now.batch < batches:
             rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
             x_BCHW = images.batch(rows, device)
+            strategy.begin_step(training.set_rate(spec, batches))
             loss, error = strategy.loss(x_BCHW, now)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()

@@ -1,6 +1,6 @@
 """Hooks around the steps of a training, in the order they are called:
 
-    begin, take_up?, (begin_epoch, (loss, after_backward, after_step)*, keep_best?)*, end
+    begin, take_up?, (begin_epoch, (begin_step, loss, after_backward, after_step)*, keep_best?)*, end
 
 Those here do nothing but score a batch: mean |f(x) - x|, and mean |f(c) - c| of what is replayed beside it. `tensors`
 is what a resume point has to hold for the next step to be the same; `end` is what a version keeps.
@@ -64,6 +64,9 @@ class Strategy:
     def begin_epoch(self, epoch: int) -> None:
         if self.replay is not None:
             self.replay.begin_epoch(epoch, self.train_images)
+
+    def begin_step(self, rate: float) -> None:
+        """For those that train a network of their own: it follows the learning rate of the one beside it."""
 
     def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
         """What is descended, and the error on these images, which is told."""

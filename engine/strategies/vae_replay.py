@@ -70,6 +70,9 @@ class GenerativeReplay(Strategy):
         self.vae.train()
         self.optimizer = torch.optim.Adam(self.vae.parameters(), lr=self.setting.work.spec.learning_rate, fused=True)
 
+    def begin_step(self, rate: float) -> None:
+        self.optimizer.param_groups[0]["lr"] = rate
+
     def after_step(self) -> None:
         y_BCHW, penalty = self.vae.in_training(self.shown_BCHW, self.generator)
         loss = F.l1_loss(y_BCHW, self.shown_BCHW) + penalty

@@ -20,6 +20,7 @@ class LessonFields(Fields, total=False):
     epochs: int
     batch_size: int
     learning_rate: float
+    decay: float
     validation_share: float
     patience: int
 

@@ -33,6 +33,12 @@ class LessonSpec(Spec):
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)
     learning_rate: float = Field(default=1e-3, gt=0, le=10)
+    decay: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="share of the epochs, at the end, over which the learning rate falls to 0; 0: it stays",
+    )
     validation_share: float = Field(
         default=0.1, gt=0, lt=1, description="held out to stop early and to pick the best epoch"
     )

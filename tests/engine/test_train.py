@@ -70,7 +70,7 @@ def test_it_learns_digits(train_work, report, never, digits, as_dataset):
 
 
 def test_the_saved_weights_are_those_of_the_best_epoch(train_work, report, never):
-    work = train_work(architecture="blk_1_fil_4", epochs=12, learning_rate=0.03)
+    work = train_work(architecture="blk_1_fil_4", epochs=12, learning_rate=0.03, decay=0)
     result = run(work, report, never).result
     assert result.best_epoch < 12
     model = ModelInput(
