@@ -5,7 +5,7 @@ samples beside them; joint goes over the images of all tasks so far. Every task 
 so the command can be stopped and goes on where it was.
 
 `--bar ten`: ten tasks, each dataset in two halves. `--bar estimates`: what cards say of forgetting against the truth,
-over all runs that are kept.
+over all runs that are kept. `--bar plasticity`: what was tried to give the new task more room, see trials.py.
 """
 
 import argparse
@@ -19,10 +19,12 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import trials
 from benchmarks.estimates import NEEDED, tracking
 from benchmarks.lab import Size
 from benchmarks.real import data_folder
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
+from engine.strategies.flashcards import FlashcardsReplay
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURES = {16: "blk_3_fil_32", 32: "blk_4_fil_32"}
@@ -41,6 +43,34 @@ def methods(images: int, cards: int) -> dict[str, Method]:
         Method("joint", {"kind": "joint"}),
         # A tenth of each task's images, so it grows with every task.
         Method("coreset", {"kind": "coreset"}, size_a_task=share),
+    ]
+    return {method.name: method for method in every}
+
+
+def tried(cards: int) -> dict[str, Method]:
+    """`flashcards`, and one thing changed at a time."""
+    cards_only = {"kind": "flashcards", "count": cards}
+    configs = {
+        "weight 0.3": {"weight": 0.3},
+        "weight 0.5": {"weight": 0.5},
+        "weight 2": {"weight": 2.0},
+        "fresh cards": {"fresh": True},
+        "latents": {"source": "latent"},
+        "one pass more": {"r": 1},
+    }
+    classes: dict[str, type[FlashcardsReplay]] = {
+        "rising weight": trials.Rising,
+        "falling weight": trials.Falling,
+        "slow start": trials.SlowStart,
+        "best half by P1": trials.Trusted,
+        "latents held": trials.LatentsHeld,
+        "a quarter mazes": trials.MixedSources,
+        "channels matched": trials.ChannelsMatched,
+    }
+    every = [
+        Method("flashcards", cards_only),
+        *(Method(name, cards_only | config) for name, config in configs.items()),
+        *(Method(name, cards_only, trial=trial) for name, trial in classes.items()),
     ]
     return {method.name: method for method in every}
 
@@ -151,10 +181,19 @@ def compare(course: Course, asked: Asked, bars: Callable[[Found], list[tuple[str
     return tell(console, "gate", bars(found))
 
 
+def plasticity(course: Course, asked: Asked) -> bool:
+    """No bar: which change helps is for the reader, who sees the spread over the seeds."""
+    return compare(course, asked, lambda _: [])
+
+
 def sequence(course: Course, asked: Asked) -> bool:
     held = compare(course, asked, gates)
     tell(course.console, "target", targets(asked.found(course)))
     return held
+
+
+def ten(course: Course, asked: Asked) -> bool:
+    return compare(course, asked, ten_bars)
 
 
 def estimates(folder: Path, console: Console) -> bool:
@@ -164,9 +203,16 @@ def estimates(folder: Path, console: Console) -> bool:
     return len(found.pairs) >= NEEDED
 
 
+BARS: dict[str, Callable[[Course, Asked], bool]] = {
+    "sequence": sequence,
+    "ten": ten,
+    "plasticity": plasticity,
+}
+
+
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.continual", description=__doc__)
-    parser.add_argument("--bar", choices=("sequence", "ten", "estimates"), default="sequence")
+    parser.add_argument("--bar", choices=(*BARS, "estimates"), default="sequence")
     parser.add_argument("--scenario", choices=("reconstruction", "denoising"), default="reconstruction")
     parser.add_argument("--noise", type=float, default=Scenario.noise)
     parser.add_argument("--strategies", help="default: all; with --bar ten flashcards,joint")
@@ -185,16 +231,17 @@ def main(words: list[str] | None = None) -> int:
         return 0 if estimates(given.folder, Console()) else 1
     seeds = tuple(map(int, given.seeds.split(",")))
     size = Size(given.images, given.tests, given.epochs, seeds, given.side, given.threads)
-    known, ten = methods(given.images, given.cards), given.bar == "ten"
-    names = given.strategies.split(",") if given.strategies else ["flashcards", "joint"] if ten else list(known)
+    is_ten = given.bar == "ten"
+    known = tried(given.cards) if given.bar == "plasticity" else methods(given.images, given.cards)
+    names = given.strategies.split(",") if given.strategies else ["flashcards", "joint"] if is_ten else list(known)
     asked = Asked(
-        TEN if ten else tuple(given.datasets.split(",")),
+        TEN if is_ten else tuple(given.datasets.split(",")),
         [known[name] for name in names],
         given.architecture or ARCHITECTURES.get(given.side, ARCHITECTURES[32]),
         Scenario(given.scenario, given.noise),
     )
     course = Course(given.folder, data_folder(), size)
-    return 0 if (compare(course, asked, ten_bars) if ten else sequence(course, asked)) else 1
+    return 0 if BARS[given.bar](course, asked) else 1
 
 
 def _ratio(found: Found, name: str, other: str) -> str:

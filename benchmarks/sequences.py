@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.lab import NOBODY, RANGE, Lab, Made, Quiet
+from benchmarks.trials import in_place
 from engine import capsule
 from engine.errors import Diverged
 from engine.learnt import IMAGES, STATE
 from engine.run import run
+from engine.strategies.base import Strategy
 from engine.work import LearnerInput, TaskInput, Work
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.results import TaskMeasure
@@ -35,6 +37,7 @@ class Method:
     name: str
     config: dict[str, Any]
     size_a_task: int | None = None  # a coreset that keeps so many of every task grows from task to task
+    trial: type[Strategy] | None = None  # in place of `flashcards`
 
     @property
     def kind(self) -> str:
@@ -45,6 +48,11 @@ class Method:
         if number == 1 and self.kind in SAME_FIRST_TASK:
             return {"kind": "naive"}
         return self.config | ({"size": number * self.size_a_task} if self.size_a_task else {})
+
+    def key(self, config: dict[str, Any]) -> str:
+        """In the name of a step."""
+        tried = self.trial is not None and config["kind"] == "flashcards"
+        return f"{self.trial.__name__ if tried else config['kind']}-{short(config)}"
 
     def architecture(self, name: str) -> str:
         return name.replace("blk_", "vae_") if self.kind == "cl_vae" else name
@@ -148,7 +156,7 @@ class Course(Lab):
         chain = Learnt(tasks)
         for number, task in enumerate(tasks, start=1):
             config = method.at(number)
-            key += f"/{task}+{config['kind']}-{short(config)}"
+            key += f"/{task}+{method.key(config)}"
             done = Learnt(tasks, list(chain.steps))
 
             def make(out: Path, done: Learnt = done, config: dict[str, Any] = config) -> dict[str, Any]:
@@ -158,7 +166,8 @@ class Course(Lab):
                     "scenario": scenario.key,
                     "tasks": tasks[: len(done.steps) + 1],
                 }
-                return told | self._learn_task(out, done, config, seed, architecture, scenario)
+                with in_place(method.trial):
+                    return told | self._learn_task(out, done, config, seed, architecture, scenario)
 
             made = self._step(key, method.cost(number) * size.images * size.epochs, make)
             chain.steps.append(made)

@@ -64,8 +64,10 @@ def _capsule(setting: Setting, task: TaskInput, network: Autoencoder, digest: st
     measured = meter.capsule(digest, measured_on="cards")
     if task.capsule is None:
         return measured
-    count = capsule.read(task.capsule.read_bytes()).facts.count
-    return replace(measured, facts=measured.facts.model_copy(update={"count": count}))
+    # What was told of the images themselves stays true, whatever becomes of the network.
+    known = capsule.read(task.capsule.read_bytes()).facts
+    of_images = {name: getattr(known, name) for name in ("count", "channel_mean", "channel_deviation")}
+    return replace(measured, facts=measured.facts.model_copy(update=of_images))
 
 
 def _as_hard_as(setting: Setting, cards_NHWC: np.ndarray, known: float | None, seed: int) -> np.ndarray:

@@ -55,6 +55,21 @@ def test_every_strategy_can_be_asked_for():
     assert asked["coreset"].size == 3 * 300
 
 
+@pytest.mark.slow
+def test_what_was_tried_can_be_tried_again(bench):
+    code, told = bench("--bar plasticity --datasets mnist,fashion_mnist")
+    assert code == 0
+    assert all(f" {name} 0." in told for name in continual.tried(40))
+
+
+@pytest.mark.slow
+def test_every_trial_changes_something(steps):
+    last = [json.loads(path.read_text()) for path in steps.rglob("fashion_mnist+*/result.json")]
+    trials = [each for each in last if each["strategy"]["kind"] == "flashcards" and len(each["measures"]) == 2]
+    errors = [each["measures"][0]["mae"] for each in trials]
+    assert len(set(errors)) == len(errors) >= len(continual.tried(40))
+
+
 def test_a_gate_that_does_not_hold_fails_the_bench():
     assert all(holds for _, holds in continual.gates({"flashcards": GOOD, "naive": WORSE}))
     assert not any(holds for _, holds in continual.gates({"flashcards": WORSE, "naive": GOOD}))

@@ -77,6 +77,11 @@ def test_capsules_are_refreshed_for_the_new_network_without_an_image(kept, third
     assert not np.allclose(read(kept, 1).mean_D, read(third, 1).mean_D)
 
 
+def test_what_a_capsule_tells_of_the_images_themselves_stays(first, kept, third):
+    told = [read(learner, 1).facts for learner in (first, kept, third)]
+    assert len({(tuple(each.channel_mean), tuple(each.channel_deviation)) for each in told}) == 1
+
+
 def test_what_was_forgotten_is_estimated_without_images(first, kept, lost):
     for learner in (kept, lost):
         measure = learner.result.measures[0]
