@@ -1,40 +1,14 @@
 """`python -m service.api`: one API process."""
 
-import socket
-
-import uvicorn
-
 from flashcards.leash import leave_with_parent
-from ledger.logs import configure_logs
-from ledger.settings import load_settings
-from service.app import create_app
-from service.bind import check_bind
-
-
-class Server(uvicorn.Server):
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Event streams wait for jobs, not for us: let them end before uvicorn waits for them."""
-        house = getattr(self.config.app.state, "house", None)  # type: ignore[union-attr]
-        if house is not None:
-            house.watch.close()
-        await super().shutdown(sockets)
 
 
 def main() -> None:
-    settings = load_settings()
-    check_bind(settings)
-    configure_logs(settings)
-    config = uvicorn.Config(
-        create_app(settings),
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
+    # Before the imports, which take seconds on a busy machine: a parent that dies meanwhile is missed as well.
     leave_with_parent()
-    Server(config).run()
+    from service.server import run
+
+    run()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """kill -9 in the middle of a training, then look at what is left: the same weights to the last bit, once."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import psutil
@@ -8,6 +12,7 @@ from making import submit, wait_for
 from soundness import assert_ledger_sound, assert_work_tidy
 from stack import running_stack
 
+from flashcards import leash
 from ledger.store import Store
 from tests.e2e.conftest import TRAINING, digest_of_weights
 
@@ -105,3 +110,14 @@ def test_the_parts_do_not_outlive_serve(tmp_path):
         parts = stack.processes()
         stack.process("service").kill()
         assert not psutil.wait_procs(parts, timeout=20)[1]
+
+
+@pytest.mark.parametrize(("module", "slowest"), [("service.api", "service.server"), ("worker", "worker.process")])
+def test_a_part_whose_parent_died_while_it_started_never_starts(module, slowest):
+    command = [sys.executable, "-X", "importtime", "-m", module]
+    environment = {**os.environ, leash.VARIABLE: "1"}
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == -signal.SIGTERM
+    assert f"| {slowest}\n" not in done.stderr

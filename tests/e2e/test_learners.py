@@ -1,25 +1,30 @@
 """kill -9 in the middle of a task: the learner ends where it would have ended, and knows its tasks as well."""
 
+import time
+
 import pytest
-from making import wait_for
+from making import submit, wait_for
 from soundness import assert_ledger_sound
 
 from ledger.store import Store
 from tests.e2e.test_kills import kill_runner, kill_worker, wait_for_resume_point
 
-FIRST = {"epochs": 3, "batch_size": 32, "strategy": {"kind": "naive"}, "learning_rate": 3e-3}
-SECOND = {"epochs": 12, "patience": 12, "batch_size": 32, "strategy": {"kind": "flashcards", "count": 300}}
+SHORT = {"epochs": 3, "batch_size": 32, "learning_rate": 3e-3}
+LONG = {"epochs": 12, "patience": 12, "batch_size": 32, "learning_rate": 1e-3}
+NAIVE, CARDS = {"kind": "naive"}, {"kind": "flashcards", "count": 300}
+TWO = [{**SHORT, "strategy": NAIVE}, {**LONG, "strategy": CARDS}]
+FIVE = [TWO[0], *({**lesson, "strategy": CARDS} for lesson in (SHORT, LONG, SHORT, SHORT))]
 
 
-def begin(ground) -> tuple[str, list[str]]:
-    """A learner, and its two tasks, posted at once."""
+def begin(ground, tasks: list[dict]) -> tuple[str, list[str]]:
+    """A learner, and its tasks, posted at once."""
     client = ground.client
     learner = client.post("/v1/learners", json={"architecture": "blk_2_fil_8"}).json()["id"]
-    tasks = [
-        client.post(f"/v1/learners/{learner}/tasks", json={**task, "dataset": ground.images, "name": name}).json()["id"]
-        for name, task in (("first", FIRST), ("second", SECOND))
+    posted = [
+        client.post(f"/v1/learners/{learner}/tasks", json={**task, "dataset": ground.images, "name": f"task {number}"})
+        for number, task in enumerate(tasks, start=1)
     ]
-    return learner, tasks
+    return learner, [answer.json()["id"] for answer in posted]
 
 
 def what_it_knows(client, learner: str) -> dict:
@@ -32,21 +37,22 @@ def what_it_knows(client, learner: str) -> dict:
 
 @pytest.mark.parametrize(
     ("ground", "kill"),
-    [("embedded", kill_runner), pytest.param("servers", kill_worker, marks=pytest.mark.slow)],
+    [("embedded", kill_runner), ("servers", kill_worker)],
     indirect=["ground"],
 )
 @pytest.mark.slow
-def test_a_killed_task_ends_with_the_same_matrix(ground, kill):
+@pytest.mark.timeout(600)
+def test_a_learner_killed_in_its_third_task_ends_with_the_same_matrix(ground, kill):
     client, stack = ground.client, ground.stack
-    unbroken, tasks = begin(ground)
-    assert [wait_for(client, task)["state"] for task in tasks] == ["succeeded"] * 2
-    learner, (first, second) = begin(ground)
-    wait_for(client, first)
-    wait_for_resume_point(client, second)
-    kill(stack, second)
-    job = wait_for(client, second)
-    assert job["state"] == "succeeded", job["error"]
-    assert len(job["attempts"]) >= 2
+    unbroken, tasks = begin(ground, FIVE)
+    assert [wait_for(client, task)["state"] for task in tasks] == ["succeeded"] * 5
+    learner, tasks = begin(ground, FIVE)
+    third = tasks[2]
+    wait_for_resume_point(client, third)
+    kill(stack, third)
+    jobs = [wait_for(client, task) for task in tasks]
+    assert [job["state"] for job in jobs] == ["succeeded"] * 5
+    assert len(jobs[2]["attempts"]) >= 2
     assert what_it_knows(client, learner) == what_it_knows(client, unbroken)
     stack.wait_until_ready()
     assert_ledger_sound(stack.ledger, Store(stack.read_settings().store))
@@ -56,10 +62,10 @@ def test_a_killed_task_ends_with_the_same_matrix(ground, kill):
 @pytest.mark.slow
 def test_a_cancelled_task_leaves_the_learner_and_lets_the_next_one_run(ground):
     client = ground.client
-    learner, (first, second) = begin(ground)
+    learner, (first, second) = begin(ground, TWO)
     wait_for(client, first)
     wait_for_resume_point(client, second)
-    third = client.post(f"/v1/learners/{learner}/tasks", json={**FIRST, "dataset": ground.images}).json()["id"]
+    third = client.post(f"/v1/learners/{learner}/tasks", json={**TWO[0], "dataset": ground.images}).json()["id"]
     client.post(f"/v1/jobs/{second}/cancel")
     assert wait_for(client, second)["state"] == "cancelled"
     job = wait_for(client, third)
@@ -68,3 +74,34 @@ def test_a_cancelled_task_leaves_the_learner_and_lets_the_next_one_run(ground):
     job = wait_for(client, retried["id"])
     assert (job["state"], job["result"]["base_version"], job["result"]["version"]) == ("succeeded", 2, 3), job
     assert client.get(f"/v1/learners/{learner}/matrix").json()["versions"] == [1, 2, 3]
+
+
+def compare(ground) -> tuple[str, str]:
+    """A comparison of two strategies on two tasks, and the task that is under way."""
+    client = ground.client
+    strategies = [NAIVE, CARDS]
+    body = {**LONG, "kind": "compare", "datasets": [ground.images] * 2, "strategies": strategies}
+    job = submit(client, **body, architecture="blk_2_fil_8")["id"]
+    while not (running := client.get("/v1/jobs", params={"parent": job, "state": "running"}).json()["items"]):
+        time.sleep(0.05)
+    return job, running[0]["id"]
+
+
+@pytest.mark.parametrize("ground", ["embedded", "servers"], indirect=True)
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_comparison_that_lost_a_worker_gives_the_same_table(ground):
+    client, stack = ground.client, ground.stack
+    unbroken = wait_for(client, compare(ground)[0])
+    job_id, under_way = compare(ground)
+    wait_for_resume_point(client, under_way)
+    kill_worker(stack, under_way)
+    job = wait_for(client, job_id)
+    assert job["state"] == unbroken["state"] == "succeeded", (job["error"], unbroken["error"])
+    assert len(client.get(f"/v1/jobs/{under_way}").json()["attempts"]) >= 2
+    figures = [
+        [(row["label"], row["average"], row["bwt"]) for row in each["result"]["table"]] for each in (job, unbroken)
+    ]
+    assert figures[0] == figures[1]
+    stack.wait_until_ready()
+    assert_ledger_sound(stack.ledger, Store(stack.read_settings().store))

@@ -23,7 +23,7 @@ def test_metrics_speak_of_jobs_workers_and_requests(api, model):
 
 def test_there_is_no_torch_in_the_api_or_the_queue_side(service):
     """Neither imported by the code nor mapped into the processes that run."""
-    code = "import sys, service.app, service.serve, worker.__main__; sys.exit('torch' in sys.modules)"
+    code = "import sys, service.server, service.serve, worker.process; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
     for module in ("service.api", "worker"):
         maps = {mapped.path for mapped in service.part(module).memory_maps()}
