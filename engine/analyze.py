@@ -14,6 +14,7 @@ import torch
 
 from engine import capsule, plots, reference
 from engine.advice import Advice, advise
+from engine.cards import within
 from engine.choice import Bench, choose_source
 from engine.data import Images
 from engine.errors import Diverged, Stopped
@@ -267,7 +268,8 @@ def _retrain(desk: Desk, source: Source, data: Data, last: int) -> dict[int, flo
             pace.after_chunk(BACKWARD)
 
         cards_NHWC = np.concatenate([x_BCHW.permute(0, 2, 3, 1).cpu().numpy() for x_BCHW in parts])
-        error = _test_mae(desk, retrain(learning, Images(cards_NHWC, model.range), desk.device, after_batch), data)
+        cards = Images(within(cards_NHWC, model.range), model.range)
+        error = _test_mae(desk, retrain(learning, cards, desk.device, after_batch), data)
         if np.isfinite(error):
             errors[r] = error
         else:

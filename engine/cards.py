@@ -22,6 +22,12 @@ COPIED_AT_ONCE = 2**20
 DESCR = {"float32": "<f4", "uint8": "|u1"}
 
 
+def within(cards_NHWC: np.ndarray, range: tuple[float, float]) -> np.ndarray:
+    """A card is an image, and images end where the range ends; a linear head does not, and what it adds there teaches
+    the wrong thing: a background that is never quite black, strokes that are whiter than white."""
+    return np.clip(cards_NHWC, *map(np.float32, range))
+
+
 class CardFile:
     """A plain file, no memory map: what was written belongs to the page cache, not to this process."""
 
@@ -35,8 +41,8 @@ class CardFile:
         return self
 
     def append(self, cards_NHWC: np.ndarray) -> None:
-        if self.dtype == "uint8":
-            cards_NHWC = quantize(cards_NHWC, self.range)
+        as_told = quantize if self.dtype == "uint8" else within
+        cards_NHWC = as_told(cards_NHWC, self.range)
         self._file.write(np.ascontiguousarray(cards_NHWC, dtype=DESCR[self.dtype]))
         self.count += len(cards_NHWC)
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from engine import capsule
+from engine.cards import within
 from engine.choice import Bench, choose_r, choose_source
 from engine.errors import Diverged, NoCapsule, NoPass
 from engine.files import digest_of
@@ -58,7 +59,7 @@ class TaskCards:
             raise Diverged(
                 f"cards of source {source.name} left the finite numbers within {self.r} passes: take a smaller r"
             )
-        return cards_NHWC
+        return within(cards_NHWC, self.model.range)
 
     def recipe(self) -> Recipe:
         return Recipe(
