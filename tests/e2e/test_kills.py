@@ -49,7 +49,7 @@ KILLS = [
     ("embedded", kill_runner),
     pytest.param("embedded", kill_worker, marks=slow),
     pytest.param("embedded", kill_everything, marks=slow),
-    ("servers", kill_worker),
+    pytest.param("servers", kill_worker, marks=slow),
     pytest.param("servers", kill_runner, marks=slow),
     pytest.param("servers", kill_everything, marks=slow),
 ]
