@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from flashcards.contract.architecture import Architecture, architecture_spec
+from flashcards.contract.architecture import Architecture, ClassifierFamily, architecture_spec
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
 from flashcards.contract.specs import (
+    BEYOND_SIGMOID,
     AnalyzeSpec,
     CaptureSpec,
     CompareSpec,
@@ -17,7 +18,9 @@ from flashcards.contract.specs import (
     JobSpec,
     LearnSpec,
     NoopSpec,
+    PredictSpec,
     TrainSpec,
+    sigmoid_beyond,
 )
 from flashcards.contract.strategies import KEEPS_DATA
 from ledger import scope
@@ -52,6 +55,8 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
             inputs = _admit_distill(session, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
+        case PredictSpec():
+            inputs = _admit_predict(session, tenant, spec)
         case LearnSpec():
             _check_own(_learner(session, tenant, spec.learner))
             inputs, learner = check_task(session, tenant, spec, retain_data), spec.learner
@@ -67,11 +72,26 @@ def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
     _check_architecture(spec.architecture, split.shape)
     _check_count(split)
     _check_range(split, spec.range)
-    return [spec.dataset]
+    if not isinstance(spec.architecture, ClassifierFamily):
+        return [spec.dataset]
+    _check_lesson_in_classes(split, spec.architecture)
+    if spec.through is None:
+        return [spec.dataset]
+    _check_through(_model(session, tenant, spec.through, "through"), split, spec.range)
+    return [spec.dataset, spec.through]
+
+
+def _check_through(model: Model, split: Split, bounds: tuple[float, float]) -> None:
+    check_reconstructs(_architecture(model), "through")
+    if parse_image_shape(model.input) != split.shape:
+        raise Unfit("through", f"it takes images of {model.input}, and those of the dataset are {split.shape}")
+    if tuple(model.range) != bounds:
+        low, high = model.range
+        raise Unfit("range", f"the images come through a model whose range is {low:g},{high:g}: ask for the same")
 
 
 def _admit_capture(session: Session, settings: Settings, tenant: str, spec: CaptureSpec) -> list[str]:
-    model = _model(session, tenant, spec.model)
+    model = _autoencoder(session, tenant, spec.model)
     size = spec.count * parse_image_shape(model.input).pixels * (4 if spec.dtype == "float32" else 1)
     if size > settings.max_product_bytes:
         raise Unfit(
@@ -84,7 +104,7 @@ def _admit_capture(session: Session, settings: Settings, tenant: str, spec: Capt
 
 
 def _admit_analyze(session: Session, tenant: str, spec: AnalyzeSpec) -> list[str]:
-    model = _model(session, tenant, spec.model)
+    model = _autoencoder(session, tenant, spec.model)
     _check_capsule(model, spec.source)
     if spec.dataset is None:
         return [spec.model]
@@ -96,6 +116,7 @@ def _admit_distill(session: Session, tenant: str, spec: DistillSpec) -> list[str
     cards = _cards(session, tenant, spec.flashcards)
     if cards.recipe["count"] < 2:
         raise Unfit("flashcards", "some cards are held out to validate, so it takes at least 2; this set has 1")
+    check_reconstructs(spec.architecture, "architecture")
     _check_architecture(spec.architecture, parse_image_shape(cards.recipe["input"]))
     inputs = [spec.flashcards, cards.model_id]
     if spec.dataset is None:
@@ -113,7 +134,22 @@ def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[s
         _check_images(session.get_one(Model, cards.model_id), dataset, wanted)
         return [spec.flashcards, cards.model_id, spec.dataset]
     assert spec.model is not None
+    model = _model(session, tenant, spec.model)
+    _check_images(model, dataset, wanted)
+    if isinstance(architecture := _architecture(model), ClassifierFamily):
+        _check_labels(_split(dataset, wanted), architecture)
+    return [spec.model, spec.dataset]
+
+
+def _admit_predict(session: Session, tenant: str, spec: PredictSpec) -> list[str]:
+    dataset = _dataset(session, tenant, spec.dataset)
+    wanted = spec.split if spec.split != "auto" else ("test" if "test" in dataset.splits else "train")
     _check_images(_model(session, tenant, spec.model), dataset, wanted)
+    count = _split(dataset, wanted).count
+    if spec.rows is not None and max(spec.rows) >= count:
+        raise Unfit(
+            "rows", f"there is no row {max(spec.rows)}: split {wanted} has {count:,} images, the first is row 0"
+        )
     return [spec.model, spec.dataset]
 
 
@@ -146,7 +182,7 @@ def _check_lesson(learner: Learner, dataset: Dataset, strategy: str, retain_data
 
 def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data: bool) -> list[str]:
     """Every task of every strategy, as a learner would be asked that has learnt those before it."""
-    check_head(spec.architecture, spec.range)
+    check_learner(spec.architecture, spec.range)
     try:
         datasets = [_dataset(session, tenant, id) for id in spec.datasets]
         for strategy in spec.strategies:
@@ -160,9 +196,38 @@ def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data
     return list(dict.fromkeys(spec.datasets))
 
 
-def check_head(architecture: Architecture, bounds: tuple[float, float]) -> None:
-    if architecture.head == "sigmoid" and (bounds[0] < 0 or bounds[1] > 1):
-        raise Unfit("range", "a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
+def check_learner(architecture: Architecture, bounds: tuple[float, float], field: str = "architecture") -> None:
+    """Can a network of this architecture learn to give back images in these bounds, task after task?"""
+    check_reconstructs(architecture, field)
+    if sigmoid_beyond(architecture, bounds):
+        raise Unfit("range", BEYOND_SIGMOID)
+
+
+def check_reconstructs(architecture: Architecture, field: str) -> None:
+    if architecture.task != "reconstruct":
+        raise Unfit(
+            field, f"{architecture.name} is a classifier, and this takes an autoencoder, which gives images back"
+        )
+
+
+def _check_labels(split: Split, architecture: ClassifierFamily) -> None:
+    if split.classes is None:
+        raise Unfit("dataset", "a classifier is held against labels, and these images have none: upload y with x")
+    low, high = split.lowest_label or 0, split.highest_label if split.highest_label is not None else split.classes - 1
+    if low < 0 or high >= architecture.classes:
+        raise Unfit(
+            "dataset",
+            f"its labels go from {low} to {high}, and {architecture.name} tells apart the classes 0 to "
+            f"{architecture.classes - 1}: number the labels from 0, or take as many classes as there are",
+        )
+
+
+def _check_lesson_in_classes(split: Split, architecture: ClassifierFamily) -> None:
+    _check_labels(split, architecture)
+    if split.classes == 1:
+        raise Unfit("dataset", "all images have the same label: there is nothing to tell apart")
+    if split.count == split.classes:
+        raise Unfit("dataset", "every class has one image: none is left to hold out and validate with")
 
 
 def _check_own(learner: Learner) -> None:
@@ -232,11 +297,21 @@ def _check_range(split: Split, bounds: tuple[float, float], field: str = "datase
         )
 
 
-def _model(session: Session, tenant: str, id: str) -> Model:
+def _architecture(model: Model) -> Architecture:
+    return architecture_spec.validate_python(model.architecture)
+
+
+def _autoencoder(session: Session, tenant: str, id: str) -> Model:
+    model = _model(session, tenant, id)
+    check_reconstructs(_architecture(model), "model")
+    return model
+
+
+def _model(session: Session, tenant: str, id: str, field: str = "model") -> Model:
     try:
         return scope.find(session, Model, tenant, id)
     except NotFound as missing:
-        raise Unfit("model", missing.detail) from None
+        raise Unfit(field, missing.detail) from None
 
 
 def _learner(session: Session, tenant: str, id: str) -> Learner:
