@@ -25,7 +25,7 @@ from engine.models import chunk_size
 from engine.probe import forward_unverified
 from engine.weights import load_network
 from engine.work import Outcome, Report, Work
-from flashcards.contract.results import EvaluateClassifierResult
+from flashcards.contract.class_results import EvaluateClassifierResult
 
 TOLD_CLASSES = 100  # up to which the matrix is part of the result
 

@@ -19,7 +19,7 @@ from engine.models import Network, chunk_size
 from engine.probe import forward_unverified
 from engine.weights import load_network
 from engine.work import Outcome, Product, Report, Work
-from flashcards.contract.results import Classified, PredictResult, Reconstructed
+from flashcards.contract.class_results import Classified, PredictResult, Reconstructed
 from flashcards.contract.specs import PredictSpec
 
 ANSWERS = Product("reconstructions.npy", "application/octet-stream", shows_data=True)

@@ -6,6 +6,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from flashcards.contract.capsule import CapsuleFacts
+from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
 from flashcards.contract.image import parse_image_shape
 from flashcards.contract.resources import Result
 from flashcards.contract.results import (
@@ -14,12 +15,9 @@ from flashcards.contract.results import (
     CompareResult,
     DistillResult,
     EvaluateCardsResult,
-    EvaluateClassifierResult,
     EvaluateResult,
     LearnResult,
     NoopResult,
-    PredictResult,
-    TrainClassifierResult,
     TrainResult,
 )
 from flashcards.contract.specs import (

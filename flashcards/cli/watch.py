@@ -7,23 +7,25 @@ from rich.filesize import decimal
 
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
+from flashcards.contract.class_results import (
+    ClassAccuracy,
+    Classified,
+    EvaluateClassifierResult,
+    PredictResult,
+    TrainClassifierResult,
+)
 from flashcards.contract.resources import Failure, Job
 from flashcards.contract.results import (
     AnalyzeResult,
     CaptureResult,
-    ClassAccuracy,
-    Classified,
     CompareResult,
     DistillResult,
     EvaluateCardsResult,
-    EvaluateClassifierResult,
     EvaluateResult,
     LearnResult,
     NoopResult,
-    PredictResult,
     Spread,
     StrategyRow,
-    TrainClassifierResult,
     TrainingResult,
     TrainResult,
 )

@@ -7,6 +7,7 @@ from pydantic import Field
 from flashcards.contract.architecture import ArchitectureField, Task
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Moment, Record
 from flashcards.contract.capsule import CapsuleFacts
+from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import (
@@ -15,12 +16,9 @@ from flashcards.contract.results import (
     CompareResult,
     DistillResult,
     EvaluateCardsResult,
-    EvaluateClassifierResult,
     EvaluateResult,
     LearnResult,
     NoopResult,
-    PredictResult,
-    TrainClassifierResult,
     TrainResult,
 )
 from flashcards.contract.specs import JobKind, JobSpec

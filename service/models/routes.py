@@ -11,7 +11,7 @@ from flashcards.contract.base import ModelId, Name
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
-from ledger import admission, blobs, jobs, lineage, outcomes, paging, scope, tables
+from ledger import blobs, fits, jobs, lineage, outcomes, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.ids import new_id
 from ledger.store import Kept
@@ -143,7 +143,7 @@ async def put_model_capsule(model_id: ModelId, request: Request, house: HouseDep
     with house.db.read() as session:
         row = scope.find(session, tables.Model, principal.tenant, model_id)
     model = views.model(row)
-    admission.check_reconstructs(model.architecture, "model")
+    fits.check_reconstructs(model.architecture, "model")
     question = CapsuleQuestion(
         digests=[digest for digest in (row.digest, row.uploaded_digest) if digest],
         latent_size=prod(model.architecture.latent_shape(model.input)),

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from engine.data import hold_out_of_each, load_images, load_labels
 from engine.errors import Collapsed, DatasetUnfit, Stopped
 from engine.run import run
-from engine.train_classifier import _passed_through
+from engine.train_classifier import passed_through
 from engine.weights import load_network
 from engine.work import ModelInput
 from flashcards.contract.image import ImageShape
@@ -121,12 +121,14 @@ def test_stopped_anywhere_it_ends_with_the_same_bits(classifier_work, labelled, 
         ({"y_train": None}, "have no labels"),
         ({"y_train": np.arange(60)}, "labels from 0 to 59, and the network's classes are 0 to 9"),
         ({"y_train": np.full(60, -1)}, "labels from -1 to -1"),
+        ({"x_test": np.zeros((1, 8, 8), np.uint8), "y_test": np.array([10])}, "y_test has labels from 10 to 10"),
         ({"x_train": np.zeros((10, 8, 8), np.uint8), "y_train": np.arange(10)}, "every class has one image"),
     ],
 )
 def test_labels_that_cannot_be_learnt_from(classifier_work, labelled, report, never, changes, words):
     with pytest.raises(DatasetUnfit, match=words):
         run(classifier_work(labelled(**changes)), report, never)
+    assert report.told == []
 
 
 def test_a_class_with_one_image_is_learnt_from_and_noted(classifier_work, labelled, report, never, digits):
@@ -166,13 +168,16 @@ def test_through_an_autoencoder_it_learns_from_reconstructions(classifier_work, 
     dataset = labelled(x_test=np.zeros((4, 8, 8), np.uint8), y_test=np.array([0, 1, 2, 3]))
     work = replace(classifier_work(dataset, through=f"model_{'0' * 32}", epochs=1), model=new_model())
     images = load_images(dataset.path, "train", (0.0, 1.0))
-    seen = _passed_through(work, images, CPU)
+    seen = passed_through(work, images, CPU, report, never)
     assert seen.x_NHWC.dtype == np.uint8
     network = load_network(work.model, CPU)
     expected = network(images.batch(np.arange(60), CPU)).clamp(0, 1)
     assert (seen.batch(np.arange(60), CPU) - expected).abs().max() <= 0.5 / 255 + 1e-6
     result = run(replace(work, refuse_collapse=False), report, never).result
     assert result.test_accuracy is not None
+    assert any("no probe" in note for note in report.notes)
+    with pytest.raises(Stopped, match="gone through the autoencoder"):
+        passed_through(work, images, CPU, report, lambda: True)
 
 
 def test_an_autoencoder_for_other_images_is_refused(classifier_work, new_model, report, never):

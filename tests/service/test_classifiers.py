@@ -175,6 +175,13 @@ class TestRefusals:
         field, why = refused(api, kind="train", dataset=dataset["id"], architecture=TINY)
         assert (field, words in why) == ("body.dataset", True)
 
+    def test_test_images_of_classes_that_it_does_not_learn(self, api):
+        x = np.zeros((4, 8, 8), np.uint8)
+        arrays = {"x_train": x, "y_train": np.array([0, 1, 0, 1]), "x_test": x, "y_test": np.array([0, 1, 2, 12])}
+        dataset = push_dataset(api, npz(**arrays))
+        field, why = refused(api, kind="train", dataset=dataset["id"], architecture=TINY)
+        assert (field, "go from 0 to 12" in why) == ("body.dataset", True)
+
     def test_labels_that_it_cannot_be_measured_by(self, api, classifier):
         for arrays in ({}, {"y": np.array([0, 11])}):
             dataset = push_dataset(api, npz(x=np.zeros((2, 8, 8), np.uint8), **arrays))
