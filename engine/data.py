@@ -14,6 +14,7 @@ from engine.errors import DatasetUnfit
 from flashcards.contract.image import ImageShape
 
 KEYS = {"train": ("x_train", "x"), "test": ("x_test",)}
+LABELS = {"train": ("y_train", "y"), "test": ("y_test",)}
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,24 @@ def load_images(path: Path, split: str, range: tuple[float, float]) -> Images | 
     return Images(np.ascontiguousarray(x), range)
 
 
+def has_labels(path: Path, split: str) -> bool:
+    with np.load(path, allow_pickle=False) as arrays:
+        return any(key in arrays for key in LABELS[split])
+
+
+def load_labels(path: Path, split: str, classes: int | None = None) -> np.ndarray:
+    """Which of so many classes each image of a split is of."""
+    with np.load(path, allow_pickle=False) as arrays:
+        key = next((key for key in LABELS[split] if key in arrays), None)
+        if key is None:
+            raise DatasetUnfit(f"the images of {split} have no labels: the dataset needs an array {LABELS[split][0]}")
+        labels_N = arrays[key]
+    low, high = int(labels_N.min()), int(labels_N.max())
+    if classes is not None and (low < 0 or high >= classes):
+        raise DatasetUnfit(f"{key} has labels from {low} to {high}, and the network's classes are 0 to {classes - 1}")
+    return labels_N.astype(np.int64)
+
+
 def shuffled(count: int, seed: int, stream: int) -> np.ndarray:
     """0 .. count-1 in an order fixed by (seed, stream): stream 0 splits, stream e orders epoch e."""
     return np.random.Generator(np.random.Philox(key=[seed, stream])).permutation(count)
@@ -114,3 +133,17 @@ def hold_out(count: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarra
     kept_back = min(max(1, round(share * count)), count - 1)
     rows = shuffled(count, seed, 0)
     return rows[:-kept_back], rows[-kept_back:]
+
+
+def hold_out_of_each(labels_N: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `hold_out`, by class: as large a share of each, and of every class at least one image to learn from."""
+    rows = shuffled(len(labels_N), seed, 0)
+    by_class = rows[np.argsort(labels_N[rows], kind="stable")]
+    follows = np.diff(labels_N[by_class], prepend=-1) == 0
+    spare = by_class[follows]
+    if not len(spare):
+        raise DatasetUnfit("every class has one image: none is left to hold out and validate with")
+    kept_back = min(max(1, round(share * len(rows))), len(spare))
+    evenly = (2 * np.arange(kept_back) + 1) * len(spare) // (2 * kept_back)
+    chosen = np.isin(rows, spare[evenly])
+    return rows[~chosen], rows[chosen]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from engine.data import Images, hold_out, load_images
+from engine.data import Images, hold_out, hold_out_of_each, load_images, load_labels
 from engine.errors import DatasetUnfit, Diverged, Stopped
 from engine.files import write_whole
 from engine.measures import mae_B, mean_mae, psnr_B, ssim_B
@@ -43,7 +43,7 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         pair = (x_BCHW, y_BCHW)
         measured_3B = torch.stack([mae_B(*pair), psnr_B(*pair, model.range), ssim_B(*pair, model.range)])
         parts.append(measured_3B.cpu().double().numpy())
-        _tell(report, first + len(x_BCHW), len(rows), time.monotonic() - began)
+        tell(report, first + len(x_BCHW), len(rows), time.monotonic() - began)
     mae_N, psnr_N, ssim_N = np.concatenate(parts, axis=1)
     infinite = int((~np.isfinite(mae_N)).sum())
     if infinite:
@@ -89,11 +89,15 @@ def choose_images(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
         "the dataset has no test split: evaluated on a tenth of train, the one that a training with seed 0 holds out; "
         "a network trained on these images with another seed has seen most of them"
     )
-    _, rows = hold_out(len(images), HELD_OUT_SHARE, HELD_OUT_SEED)
+    if work.model.architecture.task == "classify":
+        labels_N = load_labels(work.dataset.path, split, work.model.architecture.classes)
+        _, rows = hold_out_of_each(labels_N, HELD_OUT_SHARE, HELD_OUT_SEED)
+    else:
+        _, rows = hold_out(len(images), HELD_OUT_SHARE, HELD_OUT_SEED)
     return "held_out", images, rows
 
 
-def _tell(report: Report, done: int, images: int, seconds: float) -> None:
+def tell(report: Report, done: int, images: int, seconds: float) -> None:
     rate = done / seconds
     report.progress(
         Progress(

@@ -17,7 +17,7 @@ def save_matrix(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], titl
     """M[i][j], the error on task j after task i. What no test image says is shown in brackets, as estimated."""
     told = {"tasks": tasks, "metric": "mae", "matrix": _filled(tasks, rows, "mae")}
     told["estimated"] = _filled(tasks, rows, "estimated_mae")
-    mpl, names = drawing(), [_short(task) for task in tasks]
+    mpl, names = drawing(), [short(task) for task in tasks]
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         size = max(4.2, 1.1 * len(tasks) + 2.6)
         figure = mpl.Figure(figsize=(size, size * 0.85), dpi=DOTS, layout="constrained")
@@ -53,9 +53,9 @@ def save_forgetting(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], 
         after = range(1, len(rows) + 1)
         for place, task in enumerate(tasks):
             color = LINES[place % len(LINES)]
-            for matrix, look in ((measured, {"marker": "o", "label": _short(task)}), (estimated, {"linestyle": "--"})):
+            for matrix, look in ((measured, {"marker": "o", "label": short(task)}), (estimated, {"linestyle": "--"})):
                 axes.plot(after, [np.nan if row[place] is None else row[place] for row in matrix], color=color, **look)
-        axes.set_xticks(after, [f"after {_short(task)}" for task in tasks[len(tasks) - len(rows) :]])
+        axes.set_xticks(after, [f"after {short(task)}" for task in tasks[len(tasks) - len(rows) :]])
         axes.set_ylabel("MAE on the task")
         axes.set_ylim(bottom=0)
         axes.set_title(title)
@@ -80,5 +80,5 @@ def _either(measured: float | None, estimated: float | None) -> float | None:
     return estimated if measured is None else measured
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from engine.aims import Aim, Reconstruct
 from engine.data import Images, hold_out
 from engine.noise import Noise
 from engine.strategies.base import Strategy
@@ -19,6 +20,7 @@ class Lesson:
     train_rows: np.ndarray
     validation_rows: np.ndarray
     weights: dict[str, torch.Tensor] | None = None  # where it starts; None: random ones of the seed
+    aim: Aim = field(default_factory=Reconstruct)
     noise: Noise | None = None
     strategy: Strategy = field(default_factory=Strategy)
     about: dict[str, object] = field(default_factory=dict)  # goes into resume points

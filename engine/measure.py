@@ -95,6 +95,8 @@ def _model(asked: argparse.Namespace) -> ModelInput:
     architecture: Architecture = fact("architecture", _architecture)
     image: ImageShape = fact("input", TypeAdapter(Shape).validate_python)
     ends: tuple[float, float] = fact("range", lambda text: TypeAdapter(PixelRange).validate_python(text.split(",")))
+    if architecture.task != "reconstruct":
+        raise Refused(f"{architecture.name} is a classifier; a capsule is of an autoencoder, which gives images back")
     if (words := architecture.misfit(image)) is not None:
         raise Refused(words)
     if shapes != dict(architecture.tensors(image)):

@@ -63,6 +63,18 @@ def save_reconstructions(
     return replace(product, shows_data=shows_data)
 
 
+def save_pairs(out: Path, images: Images, rows: np.ndarray, y_NHWC: np.ndarray) -> Product:
+    """Up to 32 images, eight to a row, and below each row what the network made of it."""
+    shown = rows[: SHEET_CARDS // 2]
+    x_NHWC = images.batch(shown, torch.device("cpu")).permute(0, 2, 3, 1).numpy()
+    lines = []
+    for first in range(0, len(shown), COLUMNS):
+        for array in (x_NHWC, y_NHWC[: len(shown)]):
+            lines.append(to_pixels(array[first : first + COLUMNS], images.range))
+    write_whole(out / RECONSTRUCTIONS.name, _png(lines))
+    return RECONSTRUCTIONS
+
+
 def save_neighbours(out: Path, lines: list[tuple[Images, np.ndarray]]) -> Product:
     """Eight columns: a card, and below it the nearest image of each kind."""
     shown = []

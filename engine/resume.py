@@ -15,7 +15,7 @@ import torch
 from safetensors import safe_open
 
 from engine.files import safetensors_bytes, write_whole
-from engine.models import Autoencoder, build
+from engine.models import Network, build
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.specs import TeachingSpec
@@ -32,14 +32,14 @@ class Standing:
     batch: int = 0  # batches of this epoch that were learnt
     step: int = 0  # batches in all
     best_epoch: int = 0  # 0: none is finished yet
-    best_train_mae: float = 0.0
-    best_validation_mae: float = 0.0
+    best_train_error: float = 0.0
+    best_validation_error: float = 0.0
     seconds: float = 0.0  # over all attempts
 
 
 @dataclass
 class Training:
-    network: Autoencoder
+    network: Network
     optimizer: torch.optim.Adam
     generator: torch.Generator  # every random number of the training comes from here, on the CPU
     loss_sum: torch.Tensor  # float64, over the images of this epoch; stays on the device
@@ -65,11 +65,11 @@ class Training:
         optimizer = torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
         return cls(network, optimizer, generator, torch.zeros((), dtype=torch.float64, device=device))
 
-    def keep_best(self, train_mae: float, validation_mae: float) -> None:
+    def keep_best(self, train_error: float, validation_error: float) -> None:
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.now.best_epoch = self.now.epoch
-        self.now.best_train_mae = train_mae
-        self.now.best_validation_mae = validation_mae
+        self.now.best_train_error = train_error
+        self.now.best_validation_error = validation_error
 
     def set_rate(self, spec: TeachingSpec, batches: int) -> float:
         """The learning rate of the step to come. It depends on where that step stands and on nothing before it."""

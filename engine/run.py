@@ -14,8 +14,11 @@ from engine.distill import distill
 from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
 from engine.evaluate_cards import evaluate_cards
+from engine.evaluate_classifier import evaluate_classifier
 from engine.learn import learn
+from engine.predict import predict
 from engine.train import train
+from engine.train_classifier import train_classifier
 from engine.work import Outcome, Report, Work
 
 KINDS = {
@@ -25,6 +28,7 @@ KINDS = {
     "distill": distill,
     "learn": learn,
     "evaluate": evaluate,
+    "predict": predict,
     "compare": compare,
 }
 
@@ -54,6 +58,10 @@ def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
 def _doer(work: Work) -> Callable[[Work, Report, Callable[[], bool]], Outcome]:
     if work.spec.kind == "evaluate" and work.spec.flashcards is not None:
         return evaluate_cards
+    if work.spec.kind == "evaluate" and work.model.architecture.task == "classify":
+        return evaluate_classifier
+    if work.spec.kind == "train" and work.spec.architecture.task == "classify":
+        return train_classifier
     return KINDS[work.spec.kind]
 
 

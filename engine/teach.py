@@ -1,9 +1,9 @@
-"""Teach an autoencoder its images: L1 loss, Adam, early stop on a held-out share. The one training loop there is.
+"""Teach a network its images: Adam, early stop on a held-out share. The one training loop there is.
 
-Loss of a batch: mean |f(x) - x| over images and pixels, and what the lesson's strategy adds to it. After each epoch the
-same error is taken over the held-out images, and the weights of the best epoch are the model. The bar to pass is the
-best constant answer there is, the per-pixel median of the training images: a network that scores no better has
-collapsed, however small its loss.
+Loss of a batch: the error that the lesson's aim says, mean |f(x) - x| of an autoencoder, cross-entropy of a classifier,
+and what the lesson's strategy adds to it. After each epoch the same error is taken over the held-out images, and the
+weights of the best epoch are the model. The bar to pass is the best constant answer there is: a network that scores no
+better has collapsed, however small its loss.
 """
 
 import math
@@ -16,9 +16,8 @@ import torch
 
 from engine.data import shuffled
 from engine.device import backend
-from engine.errors import Collapsed, Diverged, Stopped
+from engine.errors import Diverged, Stopped
 from engine.lesson import Lesson
-from engine.measures import mean_mae
 from engine.models import chunk_size
 from engine.noise import seen_through
 from engine.resume import Standing, Training
@@ -30,21 +29,27 @@ from flashcards.contract.resources import Progress
 from flashcards.contract.specs import TeachingSpec
 
 FETCH_SECONDS = 0.5  # reading the loss makes a GPU's queue run dry: twice a second is enough for people
-ALIKE = 0.01  # of the range: the error allowed where all images are the same one
 
 
 @dataclass(frozen=True)
 class Taught:
     network: torch.nn.Module  # with the weights of its best epoch
+    lesson: Lesson
     now: Standing
-    train_rows: np.ndarray
-    validation_rows: np.ndarray
     chunk: int
     stopped_early: bool
-    constant_mae: float
+    constant_error: float  # of the best constant answer
     seconds: float
     own_seconds: float  # without those of an earlier try
     products: list[Product]
+
+    @property
+    def train_rows(self) -> np.ndarray:
+        return self.lesson.train_rows
+
+    @property
+    def validation_rows(self) -> np.ndarray:
+        return self.lesson.validation_rows
 
     def stop_if(self, stop: Callable[[], bool]) -> Callable[[], None]:
         """For what is measured afterwards. No resume point: the last one is a few seconds old, and of a training."""
@@ -57,15 +62,15 @@ class Taught:
 
     def told(self, work: Work) -> dict[str, object]:
         """What every result of a training says."""
-        epochs = self.now.epoch - 1
+        epochs, metric = self.now.epoch - 1, self.lesson.aim.metric
         return {
             "epochs": epochs,
             "best_epoch": self.now.best_epoch,
             "steps": self.now.step,
             "stopped_early": self.stopped_early and epochs < work.spec.epochs,
-            "train_mae": self.now.best_train_mae,
-            "validation_mae": self.now.best_validation_mae,
-            "constant_mae": self.constant_mae,
+            f"train_{metric}": self.now.best_train_error,
+            f"validation_{metric}": self.now.best_validation_error,
+            f"constant_{metric}": self.constant_error,
             "weighted_alpha": weighted_alpha(self.network.state_dict()),
             "backend": backend(work.device),
             "threads": work.threads,
@@ -79,7 +84,7 @@ def teach(
 ) -> Taught:
     """`show` makes products of the taught network; they are kept also where it turns out to have collapsed."""
     spec, device = work.spec, torch.device(work.device)
-    images, strategy = lesson.images, lesson.strategy
+    images, strategy, aim = lesson.images, lesson.strategy, lesson.aim
     train_rows, validation_rows = lesson.train_rows, lesson.validation_rows
     batches = math.ceil(len(train_rows) / spec.batch_size)
     chunk = chunk_size(lesson.architecture, images.shape)
@@ -101,7 +106,7 @@ def teach(
             rows = order[now.batch * spec.batch_size : (now.batch + 1) * spec.batch_size]
             x_BCHW = images.batch(rows, device)
             strategy.begin_step(training.set_rate(spec, batches))
-            loss, error = strategy.loss(x_BCHW, now)
+            loss, error = strategy.loss(x_BCHW, aim.target(x_BCHW, rows), now)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             strategy.after_backward()
@@ -112,36 +117,35 @@ def teach(
             now.step += 1
             watch.after_step(len(rows))
 
-        train_mae = watch.loss()
+        train_error = watch.loss()
         network.eval()  # with the running averages of a batch norm, as the model will be used
         predict = seen_through(lesson.noise, network)
-        validation_mae = mean_mae(predict, images, validation_rows, chunk, device, watch.stop_if_asked)
-        watch.refuse_infinite(validation_mae)
-        report.metric(now.step, {"train_mae": train_mae, "validation_mae": validation_mae})
-        if not training.best or validation_mae < now.best_validation_mae:
-            training.keep_best(train_mae, validation_mae)
+        measured = aim.measure(predict, images, validation_rows, chunk, device, watch.stop_if_asked)
+        validation_error = measured[aim.metric]
+        watch.refuse_infinite(validation_error)
+        told = {f"validation_{name}": value for name, value in measured.items()}
+        report.metric(now.step, {f"train_{aim.metric}": train_error} | told)
+        if not training.best or validation_error < now.best_validation_error:
+            training.keep_best(train_error, validation_error)
             strategy.keep_best()
         stopped_early = now.epoch - now.best_epoch >= spec.patience
         training.next_epoch()
 
     network.eval().load_state_dict(training.best)
-    median_CHW = images.median(train_rows).to(device)
-    constant_mae = mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, validation_rows, chunk, device)
     taught = Taught(
         network.requires_grad_(False),
+        lesson,
         now,
-        train_rows,
-        validation_rows,
         chunk,
         stopped_early,
-        constant_mae,
+        aim.constant(images, train_rows, validation_rows, chunk, device),
         watch.seconds(),
         watch.seconds() - lesson.first_seconds,
         [watch.save_best()],
     )
     taught.products.extend(show(taught))
     if work.refuse_collapse:
-        _refuse_collapse(images.range, now, constant_mae, taught.products, report)
+        aim.refuse_collapse(taught, device, report)
     return taught
 
 
@@ -255,34 +259,3 @@ def _take_up(training: Training, strategy: Strategy, work: Work, report: Report)
             f"this training was begun on {earlier} and goes on on {here}: the last digits of its weights may differ "
             "from those of an unbroken run"
         )
-
-
-def _refuse_collapse(
-    range: tuple[float, float], now: Standing, constant_mae: float, products: list[Product], report: Report
-) -> None:
-    error = now.best_validation_mae
-    if error < constant_mae:
-        return
-    remedy = (
-        "its error was still falling in the last epoch: give it more epochs first"
-        if now.best_epoch == now.epoch - 1 > 1
-        else "take a lower learning_rate, another seed, a linear head or more epochs"
-    )
-    if constant_mae > 0:
-        raise Collapsed(
-            f"the best epoch has a validation error of {error:.6g}, and one constant image (the per-pixel median of "
-            f"the training images) has {constant_mae:.6g}: the network tells no images apart; {remedy}",
-            products,
-        )
-    # No network beats an error of 0. Where there is one picture to learn, learning it is success.
-    allowed = ALIKE * (range[1] - range[0])
-    if error > allowed:
-        raise Collapsed(
-            f"all images are the same one, and the network still misses it by {error:.6g}, more than {allowed:.6g} (a "
-            f"hundredth of the range); {remedy}",
-            products,
-        )
-    report.note(
-        "all images are the same one: the network learnt it, but a constant image would do as well, so this says "
-        "nothing about what the network can tell apart"
-    )

@@ -20,7 +20,7 @@ from flashcards.contract.specs import TrainSpec
 
 def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     spec, device = work.spec, torch.device(work.device)
-    images = _load(work, report)
+    images = load(work, report)
 
     def show(taught: Taught) -> list[Product]:
         return [save_reconstructions(work.out, taught.network, images, taught.validation_rows, device)]
@@ -38,7 +38,7 @@ def train(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     return Outcome(result, [*taught.products, capsule.save(work.out, measured)])
 
 
-def _load(work: Work, report: Report) -> Images:
+def load(work: Work, report: Report) -> Images:
     spec: TrainSpec = work.spec
     images = load_images(work.dataset.path, "train", spec.range)
     if images is None:

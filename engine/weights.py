@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.files import safetensors_bytes, write_whole
-from engine.models import Autoencoder, build
+from engine.models import Network, build
 from engine.work import ModelInput, Product
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
@@ -29,7 +29,7 @@ def save_weights(
     write_whole(path, safetensors_bytes(weights, metadata))
 
 
-def load_network(model: ModelInput, device: torch.device) -> Autoencoder:
+def load_network(model: ModelInput, device: torch.device) -> Network:
     """Frozen: it is looked into, not taught."""
     network = build(model.architecture, model.input)
     network.load_state_dict(load_file(model.path))

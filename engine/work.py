@@ -30,6 +30,7 @@ class ModelInput:
 class DatasetInput:
     path: Path
     digest: str
+    labels: list[str] | None = None  # what label 0, 1, .. is called
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +78,7 @@ class UnitInput:
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
-    model: ModelInput | None = None
+    model: ModelInput | None = None  # of a training: the one that images are passed through first
     dataset: DatasetInput | None = None
     cards: CardsInput | None = None  # made from `model`
     learner: LearnerInput | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from flashcards.contract.architecture import Architecture, architecture_spec
+from flashcards.contract.architecture import ClassifierFamily, architecture_spec
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
 from flashcards.contract.specs import (
@@ -17,10 +17,10 @@ from flashcards.contract.specs import (
     JobSpec,
     LearnSpec,
     NoopSpec,
+    PredictSpec,
     TrainSpec,
 )
-from flashcards.contract.strategies import KEEPS_DATA
-from ledger import scope
+from ledger import fits, scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
 from ledger.settings import Settings
@@ -52,8 +52,10 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
             inputs = _admit_distill(session, tenant, spec)
         case EvaluateSpec():
             inputs = _admit_evaluate(session, tenant, spec)
+        case PredictSpec():
+            inputs = _admit_predict(session, tenant, spec)
         case LearnSpec():
-            _check_own(_learner(session, tenant, spec.learner))
+            fits.check_own(_learner(session, tenant, spec.learner))
             inputs, learner = check_task(session, tenant, spec, retain_data), spec.learner
         case CompareSpec():
             inputs = _admit_compare(session, tenant, spec, retain_data)
@@ -63,15 +65,24 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
 
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
-    split = _split(_dataset(session, tenant, spec.dataset), "train")
-    _check_architecture(spec.architecture, split.shape)
-    _check_count(split)
-    _check_range(split, spec.range)
-    return [spec.dataset]
+    dataset = _dataset(session, tenant, spec.dataset)
+    split = fits.split_of(dataset, "train")
+    fits.check_architecture(spec.architecture, split.shape)
+    fits.check_count(split)
+    fits.check_range(split, spec.range)
+    if not isinstance(spec.architecture, ClassifierFamily):
+        return [spec.dataset]
+    fits.check_lesson_in_classes(split, spec.architecture)
+    if (tests := dataset.splits.get("test")) and tests.get("classes"):
+        fits.check_labels(Split.model_validate(tests), spec.architecture)
+    if spec.through is None:
+        return [spec.dataset]
+    fits.check_through(_model(session, tenant, spec.through, "through"), split, spec.range)
+    return [spec.dataset, spec.through]
 
 
 def _admit_capture(session: Session, settings: Settings, tenant: str, spec: CaptureSpec) -> list[str]:
-    model = _model(session, tenant, spec.model)
+    model = _autoencoder(session, tenant, spec.model)
     size = spec.count * parse_image_shape(model.input).pixels * (4 if spec.dtype == "float32" else 1)
     if size > settings.max_product_bytes:
         raise Unfit(
@@ -79,16 +90,16 @@ def _admit_capture(session: Session, settings: Settings, tenant: str, spec: Capt
             f"{spec.count} cards of {model.input} in {spec.dtype} are {size:,} bytes; "
             f"{settings.max_product_bytes:,} are allowed",
         )
-    _check_capsule(model, spec.source)
+    fits.check_capsule(model, spec.source)
     return [spec.model]
 
 
 def _admit_analyze(session: Session, tenant: str, spec: AnalyzeSpec) -> list[str]:
-    model = _model(session, tenant, spec.model)
-    _check_capsule(model, spec.source)
+    model = _autoencoder(session, tenant, spec.model)
+    fits.check_capsule(model, spec.source)
     if spec.dataset is None:
         return [spec.model]
-    _check_images(model, _dataset(session, tenant, spec.dataset), "train")
+    fits.check_images(model, _dataset(session, tenant, spec.dataset), "train")
     return [spec.model, spec.dataset]
 
 
@@ -96,12 +107,13 @@ def _admit_distill(session: Session, tenant: str, spec: DistillSpec) -> list[str
     cards = _cards(session, tenant, spec.flashcards)
     if cards.recipe["count"] < 2:
         raise Unfit("flashcards", "some cards are held out to validate, so it takes at least 2; this set has 1")
-    _check_architecture(spec.architecture, parse_image_shape(cards.recipe["input"]))
+    fits.check_reconstructs(spec.architecture, "architecture")
+    fits.check_architecture(spec.architecture, parse_image_shape(cards.recipe["input"]))
     inputs = [spec.flashcards, cards.model_id]
     if spec.dataset is None:
         return inputs
     dataset = _dataset(session, tenant, spec.dataset)
-    _check_images(session.get_one(Model, cards.model_id), dataset, "test" if "test" in dataset.splits else "train")
+    fits.check_images(session.get_one(Model, cards.model_id), dataset, "test" if "test" in dataset.splits else "train")
     return [*inputs, spec.dataset]
 
 
@@ -110,10 +122,25 @@ def _admit_evaluate(session: Session, tenant: str, spec: EvaluateSpec) -> list[s
     wanted = spec.split if spec.split != "auto" else ("test" if "test" in dataset.splits else "train")
     if spec.flashcards is not None:
         cards = _cards(session, tenant, spec.flashcards)
-        _check_images(session.get_one(Model, cards.model_id), dataset, wanted)
+        fits.check_images(session.get_one(Model, cards.model_id), dataset, wanted)
         return [spec.flashcards, cards.model_id, spec.dataset]
     assert spec.model is not None
-    _check_images(_model(session, tenant, spec.model), dataset, wanted)
+    model = _model(session, tenant, spec.model)
+    fits.check_images(model, dataset, wanted)
+    if isinstance(architecture := fits.architecture_of(model), ClassifierFamily):
+        fits.check_labels(fits.split_of(dataset, wanted), architecture)
+    return [spec.model, spec.dataset]
+
+
+def _admit_predict(session: Session, tenant: str, spec: PredictSpec) -> list[str]:
+    dataset = _dataset(session, tenant, spec.dataset)
+    wanted = spec.split if spec.split != "auto" else ("test" if "test" in dataset.splits else "train")
+    fits.check_images(_model(session, tenant, spec.model), dataset, wanted)
+    count = fits.split_of(dataset, wanted).count
+    if spec.rows is not None and max(spec.rows) >= count:
+        raise Unfit(
+            "rows", f"there is no row {max(spec.rows)}: split {wanted} has {count:,} images, the first is row 0"
+        )
     return [spec.model, spec.dataset]
 
 
@@ -132,21 +159,21 @@ def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool
 
 def _check_lesson(learner: Learner, dataset: Dataset, strategy: str, retain_data: bool) -> Split:
     """Can this learner learn from these images, and keep what it knows that way?"""
-    _check_strategy(learner, strategy, retain_data and dataset.retain)
+    fits.check_strategy(learner, strategy, retain_data and dataset.retain)
     low, high = learner.range
-    split = _split(dataset, "train")
+    split = fits.split_of(dataset, "train")
     if learner.input is None:
-        _check_architecture(architecture_spec.validate_python(learner.architecture), split.shape)
+        fits.check_architecture(architecture_spec.validate_python(learner.architecture), split.shape)
     else:
-        _check_shape(parse_image_shape(learner.input), split.shape, "learner")
-    _check_count(split)
-    _check_range(split, (low, high))
+        fits.check_shape(parse_image_shape(learner.input), split.shape, "learner")
+    fits.check_count(split)
+    fits.check_range(split, (low, high))
     return split
 
 
 def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data: bool) -> list[str]:
     """Every task of every strategy, as a learner would be asked that has learnt those before it."""
-    check_head(spec.architecture, spec.range)
+    fits.check_learner(spec.architecture, spec.range)
     try:
         datasets = [_dataset(session, tenant, id) for id in spec.datasets]
         for strategy in spec.strategies:
@@ -160,83 +187,28 @@ def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data
     return list(dict.fromkeys(spec.datasets))
 
 
-def check_head(architecture: Architecture, bounds: tuple[float, float]) -> None:
-    if architecture.head == "sigmoid" and (bounds[0] < 0 or bounds[1] > 1):
-        raise Unfit("range", "a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
-
-
-def _check_own(learner: Learner) -> None:
-    if learner.compare_id is not None:
-        raise Unfit("learner", f"it belongs to {learner.compare_id}, which compares strategies: make one of your own")
-
-
-def _check_strategy(learner: Learner, kind: str, retain_data: bool) -> None:
-    if kind == "cl_vae" and learner.architecture["family"] != "vae":
-        raise Unfit("strategy", "cl_vae draws from the learner itself, which then needs an architecture vae_...")
-    if kind in KEEPS_DATA and not retain_data:
-        raise Unfit(
-            "strategy",
-            f"{kind} keeps images of earlier tasks, and this key keeps no data: flashcards, for one, keeps none",
-        )
-
-
 def _check_test(session: Session, tenant: str, id: str, shape: ImageShape, bounds: tuple[float, float]) -> None:
     try:
         dataset = scope.find(session, Dataset, tenant, id)
     except NotFound as missing:
         raise Unfit("test_dataset", missing.detail) from None
-    split = _split(dataset, "test" if "test" in dataset.splits else "train")
+    split = fits.split_of(dataset, "test" if "test" in dataset.splits else "train")
     if split.shape != shape:
         raise Unfit("test_dataset", f"its images are {split.shape}, and those of the dataset are {shape}")
-    _check_range(split, bounds, "test_dataset")
+    fits.check_range(split, bounds, "test_dataset")
 
 
-def _check_count(split: Split) -> None:
-    if split.count < 2:
-        raise Unfit("dataset", "training holds some images out to validate, so it needs at least 2; this dataset has 1")
+def _autoencoder(session: Session, tenant: str, id: str) -> Model:
+    model = _model(session, tenant, id)
+    fits.check_reconstructs(fits.architecture_of(model), "model")
+    return model
 
 
-def _check_architecture(architecture: Architecture, image: ImageShape) -> None:
-    if (words := architecture.misfit(image)) is not None:
-        raise Unfit("architecture", words)
-
-
-def _check_capsule(model: Model, source: str) -> None:
-    if source == "capsule" and model.capsule_digest is None:
-        raise Unfit(
-            "source", "this model has no capsule: PUT one to /v1/models/{id}/capsule, or take source latent or auto"
-        )
-
-
-def _check_images(model: Model, dataset: Dataset, name: str) -> None:
-    split = _split(dataset, name)
-    _check_shape(parse_image_shape(model.input), split.shape)
-    low, high = model.range
-    _check_range(split, (low, high))
-
-
-def _check_shape(wanted: ImageShape, images: ImageShape, who: str = "model") -> None:
-    if wanted != images:
-        raise Unfit("dataset", f"the {who} takes images of {wanted}, and the images of this dataset are {images}")
-
-
-def _check_range(split: Split, bounds: tuple[float, float], field: str = "dataset") -> None:
-    """Whole numbers are scaled to the range; other numbers must already lie in it."""
-    if split.dtype == "uint8":
-        return
-    if split.low < bounds[0] or split.high > bounds[1]:
-        raise Unfit(
-            field,
-            f"the images hold values from {split.low:g} to {split.high:g}, and the network's range is "
-            f"{bounds[0]:g} to {bounds[1]:g}: scale the images, or give them as uint8",
-        )
-
-
-def _model(session: Session, tenant: str, id: str) -> Model:
+def _model(session: Session, tenant: str, id: str, field: str = "model") -> Model:
     try:
         return scope.find(session, Model, tenant, id)
     except NotFound as missing:
-        raise Unfit("model", missing.detail) from None
+        raise Unfit(field, missing.detail) from None
 
 
 def _learner(session: Session, tenant: str, id: str) -> Learner:
@@ -262,12 +234,6 @@ def _dataset(session: Session, tenant: str, id: str) -> Dataset:
         return scope.find(session, Dataset, tenant, id)
     except NotFound as missing:
         raise Unfit("dataset", missing.detail) from None
-
-
-def _split(dataset: Dataset, name: str) -> Split:
-    if name not in dataset.splits:
-        raise Unfit("split", f"the dataset has no {name} split, only {', '.join(sorted(dataset.splits))}")
-    return Split.model_validate(dataset.splits[name])
 
 
 def _queue(session: Session, settings: Settings, device: str) -> str:

@@ -11,7 +11,7 @@ from flashcards.contract.image import parse_image_shape
 from flashcards.contract.learners import LearnerSpec
 from flashcards.contract.results import LearnResult, Memory, TaskMeasure
 from flashcards.contract.specs import LearnSpec
-from ledger import admission, artifacts, jobs, lifecycle, scope
+from ledger import admission, artifacts, fits, jobs, lifecycle, scope
 from ledger.artifacts import Product
 from ledger.errors import Conflict, NotFound, Unfit
 from ledger.ids import new_id
@@ -41,7 +41,7 @@ def create(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Learner, l
     if spec.model is not None:
         return _from_model(session, tenant, spec, spec.model)
     architecture, bounds = spec.first_architecture, spec.range or (0.0, 1.0)
-    admission.check_head(architecture, bounds)
+    fits.check_learner(architecture, bounds)
     row = Learner(
         name=spec.name or architecture.name,
         architecture=architecture.model_dump(mode="json"),
@@ -58,6 +58,7 @@ def _from_model(session: Session, tenant: str, spec: LearnerSpec, model_id: str)
         model = scope.find(session, Model, tenant, model_id)
     except NotFound as missing:
         raise Unfit("model", missing.detail) from None
+    fits.check_reconstructs(architecture_spec.validate_python(model.architecture), "model")
     row = Learner(
         name=spec.name or model.name,
         model_id=model.id,

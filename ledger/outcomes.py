@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from flashcards.contract.capsule import CapsuleFacts
+from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
 from flashcards.contract.image import parse_image_shape
 from flashcards.contract.resources import Result
 from flashcards.contract.results import (
@@ -27,6 +29,7 @@ from flashcards.contract.specs import (
     JobSpec,
     LearnSpec,
     NoopSpec,
+    PredictSpec,
     TrainSpec,
     job_spec,
 )
@@ -37,6 +40,12 @@ from ledger.lifecycle import Claim
 from ledger.store import Kept
 from ledger.tables import Dataset, Flashcards, Model
 
+#: Autoencoders and classifiers say different things, and no field of one is missing from it and in the other.
+trained: TypeAdapter[TrainResult | TrainClassifierResult] = TypeAdapter(TrainResult | TrainClassifierResult)
+evaluated: TypeAdapter[EvaluateResult | EvaluateClassifierResult] = TypeAdapter(
+    EvaluateResult | EvaluateClassifierResult
+)
+
 
 def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list[Product]) -> bool:
     """State, files, what was made and the last event: one transaction, the caller's. False: as in `end`."""
@@ -45,7 +54,7 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
     result: Result
     match spec:
         case TrainSpec():
-            result = _trained(session, claim, spec, TrainResult.model_validate(said), files)
+            result = _trained(session, claim, spec, trained.validate_python(said), files)
         case CaptureSpec():
             result = _captured(session, claim, spec, CaptureResult.model_validate(said), files)
         case DistillSpec():
@@ -62,11 +71,13 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
             analyzed = AnalyzeResult.model_validate(said)
             result = analyzed.model_copy(update={"model": spec.model, "dataset": spec.dataset})
         case EvaluateSpec(flashcards=None):
-            evaluated = EvaluateResult.model_validate(said)
-            result = evaluated.model_copy(update={"model": spec.model, "dataset": spec.dataset})
+            result = evaluated.validate_python(said).model_copy(update={"model": spec.model, "dataset": spec.dataset})
         case EvaluateSpec():
             cards = EvaluateCardsResult.model_validate(said)
             result = cards.model_copy(update={"flashcards": spec.flashcards, "dataset": spec.dataset})
+        case PredictSpec():
+            predicted = PredictResult.model_validate(said)
+            result = predicted.model_copy(update={"model": spec.model, "dataset": spec.dataset})
         case NoopSpec():
             result = NoopResult.model_validate(said)
     if not end(session, claim, "succeeded", products, result=result.model_dump(mode="json")):
@@ -83,7 +94,13 @@ def end(session: Session, claim: Claim, state: str, products: list[Product], **w
     return True
 
 
-def _trained(session: Session, claim: Claim, spec: TrainSpec, result: TrainResult, files: dict[str, Product]) -> Result:
+def _trained(
+    session: Session,
+    claim: Claim,
+    spec: TrainSpec,
+    result: TrainResult | TrainClassifierResult,
+    files: dict[str, Product],
+) -> Result:
     dataset = session.get_one(Dataset, spec.dataset)
     model = Model(
         name=spec.name or f"{spec.architecture.name} on {dataset.name}"[:200],
@@ -92,10 +109,11 @@ def _trained(session: Session, claim: Claim, spec: TrainSpec, result: TrainResul
         range=list(spec.range),
         parameters=result.parameters,
         origin="train",
-        **_made(claim, files, result.capsule),
+        **_made(claim, files, result.capsule if isinstance(result, TrainResult) else None),
     )
     session.add(model)
-    return result.model_copy(update={"model": model.id})
+    through = {} if isinstance(result, TrainResult) else {"through": spec.through}
+    return result.model_copy(update={"model": model.id, **through})
 
 
 def _distilled(

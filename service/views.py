@@ -35,6 +35,7 @@ def model(row: tables.Model) -> resources.Model:
         name=row.name,
         architecture=architecture,
         architecture_name=architecture.name,
+        task=architecture.task,
         input=row.input,
         range=row.range,
         parameters=row.parameters,

@@ -28,6 +28,7 @@ class StagedModel(Record):
 class StagedDataset(Record):
     path: str
     digest: str
+    labels: list[str] | None = None
 
 
 class StagedCards(Record):

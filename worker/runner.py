@@ -129,7 +129,7 @@ def as_model(staged: StagedModel | None) -> ModelInput | None:
 
 
 def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
-    return None if staged is None else DatasetInput(path=Path(staged.path), digest=staged.digest)
+    return None if staged is None else DatasetInput(**{**dict(staged), "path": Path(staged.path)})
 
 
 def as_cards(staged: StagedCards | None) -> CardsInput | None:

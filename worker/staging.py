@@ -67,7 +67,7 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
 
 def _stage_inputs(station: Station, claim: Claim, spec: EngineSpec, folder: Path) -> dict[str, Any]:
     staged: dict[str, Any] = {}
-    model_id = getattr(spec, "model", None)
+    model_id = getattr(spec, "model", None) or getattr(spec, "through", None)
     if (cards_id := getattr(spec, "flashcards", None)) is not None:
         model_id, staged["cards"] = _stage_cards(station, claim, cards_id, folder)
     if model_id is not None:
@@ -114,7 +114,8 @@ def _stage_dataset(station: Station, claim: Claim, id: str, folder: Path) -> Sta
         row = scope.find(session, Dataset, claim.tenant, id)
     path = folder / f"dataset.{row.format}"
     station.store.fetch(claim.tenant, row.digest, path)
-    return StagedDataset(path=str(path), digest=row.digest)
+    names = next((split["labels"] for split in row.splits.values() if split.get("labels")), None)
+    return StagedDataset(path=str(path), digest=row.digest, labels=names)
 
 
 def _stage_resume_point(station: Station, claim: Claim, folder: Path) -> str | None:

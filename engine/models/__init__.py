@@ -5,24 +5,32 @@ import torch
 from engine.models.blk import BlkAutoencoder
 from engine.models.conv_ae import ConvAutoencoder
 from engine.models.dense_ae import DenseAutoencoder
-from engine.models.layers import Autoencoder
+from engine.models.layers import Autoencoder, Classifier
+from engine.models.resnet18 import ResnetClassifier
+from engine.models.tasknet import TasknetClassifier
 from engine.models.vae import VaeAutoencoder
+from engine.models.vgg16 import VggClassifier
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 
-__all__ = ["Autoencoder", "build", "chunk_size"]
+__all__ = ["Autoencoder", "Classifier", "Network", "build", "chunk_size"]
+
+Network = Autoencoder | Classifier
 
 FAMILIES = {
     "blk": BlkAutoencoder,
     "vae": VaeAutoencoder,
     "conv_ae": ConvAutoencoder,
     "dense_ae": DenseAutoencoder,
+    "tasknet": TasknetClassifier,
+    "resnet18": ResnetClassifier,
+    "vgg16": VggClassifier,
 }
 CHUNK = 64  # images a forward pass, where nothing else says how many
 WIDEST_MAP = 2**29  # bytes of the widest feature map of a chunk; only images beyond 128x128 come near it
 
 
-def build(architecture: Architecture, image: ImageShape, generator: torch.Generator | None = None) -> Autoencoder:
+def build(architecture: Architecture, image: ImageShape, generator: torch.Generator | None = None) -> Network:
     return FAMILIES[architecture.family](architecture, image, generator)
 
 

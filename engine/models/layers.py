@@ -5,6 +5,8 @@ CPU. The weights stay as they are in a checkpoint: oneDNN packs them for itself,
 strides keep the optimizer's state and the files simple.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -29,8 +31,35 @@ class Autoencoder(nn.Module):
         return self(x_BCHW), 0.0
 
 
-def conv(in_channels: int, out_channels: int, generator: torch.Generator | None, stride: int = 1) -> nn.Conv2d:
-    return _begun(nn.Conv2d(in_channels, out_channels, 3, stride, padding=1), generator)
+class Classifier(nn.Module):
+    """An encoder that makes z_BL of images, and linear heads: the answer is y_BK, a score a class of every head."""
+
+    def __init__(
+        self, encoder: nn.Module, latent: int, heads: Sequence[int], generator: torch.Generator | None
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleList(linear(latent, classes, generator) for classes in heads)
+
+    def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
+        return self.read(self.encoder(x_BCHW))
+
+    def read(self, z_BL: torch.Tensor) -> torch.Tensor:
+        return torch.cat([head(z_BL) for head in self.heads], dim=1)
+
+    def in_training(self, x_BCHW: torch.Tensor, generator: torch.Generator) -> tuple[torch.Tensor, float]:
+        return self(x_BCHW), 0.0
+
+
+def conv(
+    in_channels: int,
+    out_channels: int,
+    generator: torch.Generator | None,
+    stride: int = 1,
+    side: int = 3,
+    bias: bool = True,
+) -> nn.Conv2d:
+    return _begun(nn.Conv2d(in_channels, out_channels, side, stride, padding=side // 2, bias=bias), generator)
 
 
 def linear(inputs: int, outputs: int, generator: torch.Generator | None) -> nn.Linear:
@@ -40,7 +69,8 @@ def linear(inputs: int, outputs: int, generator: torch.Generator | None) -> nn.L
 def _begun(layer: nn.Module, generator: torch.Generator | None) -> nn.Module:
     # PyTorch's own init, with a sigmoid head and an L1 loss, was seen to end in a black image.
     nn.init.xavier_uniform_(layer.weight, generator=generator)
-    nn.init.zeros_(layer.bias)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
     return layer
 
 
@@ -50,6 +80,20 @@ class BatchNorm(nn.BatchNorm2d):
         if self.training and x_BCHW.numel() == x_BCHW.shape[1]:
             return F.batch_norm(x_BCHW, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         return super().forward(x_BCHW)
+
+
+class NormedConv(nn.Module):
+    """conv, batch norm; what follows is the caller's."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, generator: torch.Generator | None, **options: int | bool
+    ) -> None:
+        super().__init__()
+        self.conv = conv(in_channels, out_channels, generator, **options)
+        self.norm = BatchNorm(out_channels)
+
+    def forward(self, x_BCHW: torch.Tensor) -> torch.Tensor:
+        return self.norm(self.conv(x_BCHW))
 
 
 def ended(y: torch.Tensor, head: str) -> torch.Tensor:

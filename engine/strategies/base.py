@@ -2,8 +2,8 @@
 
     begin, take_up?, (begin_epoch, (begin_step, loss, after_backward, after_step)*, keep_best?)*, end
 
-Those here do nothing but score a batch: mean |f(x) - x|, and mean |f(c) - c| of what is replayed beside it. `tensors`
-is what a resume point has to hold for the next step to be the same; `end` is what a version keeps.
+Those here do nothing but score a batch by the lesson's aim, say mean |f(x) - x|, and what is replayed beside it, mean
+|f(c) - c|. `tensors` is what a resume point has to hold for the next step to be the same, `end` what a version keeps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from engine.data import Images
 from engine.resume import Standing, Training
@@ -56,6 +55,7 @@ class Strategy:
 
     def begin(self, training: Training, lesson: Lesson) -> None:
         self.network, self.generator, self.noise = training.network, training.generator, lesson.noise
+        self.score = lesson.aim.score
         self.train_images = len(lesson.train_rows)
 
     def take_up(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -68,19 +68,19 @@ class Strategy:
     def begin_step(self, rate: float) -> None:
         """For those that train a network of their own: it follows the learning rate of the one beside it."""
 
-    def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is descended, and the error on these images, which is told."""
+    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is descended, and the error on these images against what they should be answered with, which is told."""
         if self.replay is None:
             self.shown_BCHW = x_BCHW
-            y_BCHW, penalty = self.network.in_training(self.seen(x_BCHW), self.generator)
-            error = F.l1_loss(y_BCHW, x_BCHW)
+            y, penalty = self.network.in_training(self.seen(x_BCHW), self.generator)
+            error = self.score(y, target)
             return error + penalty, error
         # As many old ones as new ones, in one pass through the network.
         old_BCHW = self.replay.batch(now.batch, len(x_BCHW), x_BCHW.device)
         self.shown_BCHW = torch.cat([x_BCHW, old_BCHW])
         y_BCHW, penalty = self.network.in_training(self.seen(self.shown_BCHW), self.generator)
-        error = F.l1_loss(y_BCHW[: len(x_BCHW)], x_BCHW)
-        return error + self.weight * F.l1_loss(y_BCHW[len(x_BCHW) :], old_BCHW) + penalty, error
+        error = self.score(y_BCHW[: len(x_BCHW)], target)
+        return error + self.weight * self.score(y_BCHW[len(x_BCHW) :], old_BCHW) + penalty, error
 
     def seen(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         """Old ones get noise as well: it is the denoising of the old tasks that is to be kept."""

@@ -6,7 +6,6 @@ No old image is seen: on the new ones the network is also held to the answers th
 """
 
 import torch
-from torch.nn import functional as F
 
 from engine.resume import Standing
 from engine.strategies.base import Strategy
@@ -19,12 +18,12 @@ class LearningWithoutForgetting(Strategy):
         config: Lwf = setting.config
         self.setting, self.old, self.weight = setting, setting.base, config.weight
 
-    def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
         if self.old is None:
-            return super().loss(x_BCHW, now)
+            return super().loss(x_BCHW, target, now)
         seen_BCHW = self.seen(x_BCHW)
         y_BCHW, penalty = self.network.in_training(seen_BCHW, self.generator)
         with torch.no_grad():
             old_BCHW = self.old(seen_BCHW)
-        error = F.l1_loss(y_BCHW, x_BCHW)
-        return error + self.weight * F.l1_loss(y_BCHW, old_BCHW) + penalty, error
+        error = self.score(y_BCHW, target)
+        return error + self.weight * self.score(y_BCHW, old_BCHW) + penalty, error

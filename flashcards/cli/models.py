@@ -81,11 +81,10 @@ def _row(model: Model) -> tuple[object, ...]:
 
 def _facts(model: Model) -> list[tuple[str, object]]:
     low, high = model.range
-    layers = f"{model.architecture.activation}, {model.architecture.head} head"
     return [
         ("id", model.id),
         ("name", model.name),
-        ("architecture", f"{model.architecture_name}, {layers}"),
+        ("architecture", f"{model.architecture_name}, {model.architecture.manner}"),
         ("parameters", f"{model.parameters:,}"),
         ("input", f"{model.input}, {low:g} to {high:g}"),
         ("origin", model.origin),

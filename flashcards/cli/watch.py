@@ -7,6 +7,13 @@ from rich.filesize import decimal
 
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
+from flashcards.contract.class_results import (
+    ClassAccuracy,
+    Classified,
+    EvaluateClassifierResult,
+    PredictResult,
+    TrainClassifierResult,
+)
 from flashcards.contract.resources import Failure, Job
 from flashcards.contract.results import (
     AnalyzeResult,
@@ -15,11 +22,11 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
-    LearningResult,
     LearnResult,
     NoopResult,
     Spread,
     StrategyRow,
+    TrainingResult,
     TrainResult,
 )
 
@@ -59,6 +66,8 @@ def result_facts(job: Job) -> Facts:
     match job.result:
         case TrainResult() as trained:
             return _trained(trained)
+        case TrainClassifierResult() as classifier:
+            return _trained_classifier(classifier)
         case CaptureResult() as captured:
             return _captured(captured)
         case AnalyzeResult() as analyzed:
@@ -69,6 +78,10 @@ def result_facts(job: Job) -> Facts:
             return _learnt(learnt)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
+        case EvaluateClassifierResult() as evaluated_classifier:
+            return _evaluated_classifier(evaluated_classifier)
+        case PredictResult() as predicted:
+            return _predicted(predicted)
         case EvaluateCardsResult() as evaluated_cards:
             return _evaluated_cards(evaluated_cards)
         case CompareResult() as compared:
@@ -78,17 +91,41 @@ def result_facts(job: Job) -> Facts:
 
 
 def _trained(result: TrainResult) -> Facts:
-    early = ", stopped early" if result.stopped_early else ""
     return [
         ("model", result.model),
         ("validation MAE", f"{result.validation_mae:.4f}   (a constant image: {result.constant_mae:.4f})"),
+        *_training(result),
+    ]
+
+
+def _trained_classifier(result: TrainClassifierResult) -> Facts:
+    constant = f"(always the most frequent class: {result.constant_accuracy:.1%})"
+    return [
+        ("model", result.model),
+        *([("through", result.through)] if result.through else []),
+        ("validation accuracy", f"{result.validation_accuracy:.1%}   {constant}"),
+        ("validation log loss", f"{result.validation_log_loss:.4f}"),
+        *([] if result.test_accuracy is None else [("test accuracy", f"{result.test_accuracy:.1%}")]),
+        *_worst(result.per_class),
+        *_training(result),
+    ]
+
+
+def _training(result: TrainingResult) -> Facts:
+    early = ", stopped early" if result.stopped_early else ""
+    return [
         *_alpha(result),
         ("epochs", f"{result.epochs}, the best was {result.best_epoch}{early}"),
         ("speed", f"{result.images_per_second:,.0f} images/s"),
     ]
 
 
-def _alpha(result: LearningResult) -> Facts:
+def _worst(classes: list[ClassAccuracy]) -> Facts:
+    worst = min(classes, key=lambda each: each.accuracy)
+    return [("worst class", f"{worst.name or worst.label}: {worst.accuracy:.1%} of {worst.images:,} images")]
+
+
+def _alpha(result: TrainingResult) -> Facts:
     return [] if result.weighted_alpha is None else [("weighted alpha", f"{result.weighted_alpha:.3f}")]
 
 
@@ -178,6 +215,29 @@ def _evaluated(result: EvaluateResult) -> Facts:
         ("PSNR", f"{result.psnr:.2f} dB"),
         ("SSIM", f"{result.ssim:.4f}"),
     ]
+
+
+def _evaluated_classifier(result: EvaluateClassifierResult) -> Facts:
+    given = result.accuracy_given_head
+    constant = f"(always the most frequent class: {result.constant_accuracy:.1%})"
+    return [
+        ("images", f"{result.images:,} of {result.split}"),
+        ("accuracy", f"{result.accuracy:.1%}   {constant}"),
+        *([] if given is None else [("accuracy, head given", f"{given:.1%}")]),
+        *_worst(result.per_class),
+        ("log loss", f"{result.log_loss:.4f}"),
+        ("ECE", f"{result.ece:.4f}"),
+    ]
+
+
+def _predicted(result: PredictResult) -> Facts:
+    said: Facts = [(f"row {each.row}", f"MAE {each.mae:.4f}") for each in result.reconstructed or []]
+    return [*said, *((f"row {each.row}", _class(each)) for each in result.classified or [])]
+
+
+def _class(said: Classified) -> str:
+    truth = "" if said.truth is None else f"   (is {said.truth})"
+    return f"{said.name or said.label}, {said.confidence:.1%}{truth}"
 
 
 def _compared(id: str, result: CompareResult) -> Facts:

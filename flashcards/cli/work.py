@@ -1,4 +1,4 @@
-"""Commands that ask for work: train, capture, analyze, distill, learn, evaluate."""
+"""Commands that ask for work: train, capture, analyze, distill, learn, evaluate, predict."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +20,16 @@ from flashcards.cli.watch import print_outcome, watch
 from flashcards.contract.recipe import CardDtype, Source
 from flashcards.contract.resources import Job
 from flashcards.contract.results import CaptureResult
-from flashcards.contract.specs import AnalyzeSpec, CaptureSpec, DistillSpec, EvaluateSpec, LearnSpec, Spec, TrainSpec
+from flashcards.contract.specs import (
+    AnalyzeSpec,
+    CaptureSpec,
+    DistillSpec,
+    EvaluateSpec,
+    LearnSpec,
+    PredictSpec,
+    Spec,
+    TrainSpec,
+)
 
 DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="id of a dataset", show_default=False)]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="id of a model", show_default=False)]
@@ -41,6 +50,7 @@ def train(
     validation_share: Annotated[float | None, spec_option(TrainSpec, "validation_share")] = None,
     patience: Annotated[int | None, spec_option(TrainSpec, "patience")] = None,
     range: Annotated[str | None, spec_option(TrainSpec, "range", metavar="LOW,HIGH")] = None,
+    through: Annotated[str | None, spec_option(TrainSpec, "through", metavar="MODEL")] = None,
     seed: Annotated[int | None, spec_option(TrainSpec, "seed")] = None,
     name: Annotated[str | None, spec_option(TrainSpec, "name")] = None,
     label: Labels = None,
@@ -50,7 +60,7 @@ def train(
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a new autoencoder on a dataset."""
+    """Train a new autoencoder on a dataset, or a classifier on its labels."""
     spec = given(
         kind="train",
         dataset=dataset,
@@ -62,6 +72,7 @@ def train(
         validation_share=validation_share,
         patience=patience,
         range=range.split(",") if range else None,
+        through=through,
         seed=seed,
         name=name,
         **on_the_queue(label, device, timeout, max_attempts),
@@ -241,13 +252,40 @@ def evaluate(
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how well a model reconstructs the images of a dataset, or how close flashcards come to them."""
+    """Measure how well a model reconstructs or classifies images, or how close flashcards come to them."""
     are_cards = subject.startswith("flashcards_")
     spec = given(
         kind="evaluate",
         model=None if are_cards else subject,
         flashcards=subject if are_cards else None,
         dataset=dataset,
+        split=split,
+        **on_the_queue(label, device, timeout, max_attempts),
+    )
+    do(ctx, spec, detach, as_json)
+
+
+def predict(
+    ctx: typer.Context,
+    model: ModelArgument,
+    dataset: DatasetArgument,
+    rows: Annotated[str | None, spec_option(PredictSpec, "rows", metavar="ROW,ROW,...")] = None,
+    limit: Annotated[int | None, spec_option(PredictSpec, "limit")] = None,
+    split: Annotated[Literal["auto", "train", "test"] | None, spec_option(PredictSpec, "split")] = None,
+    label: Labels = None,
+    device: Device = None,
+    timeout: Timeout = None,
+    max_attempts: Attempts = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a model answer a few images: reconstructions, or classes with their scores."""
+    spec = given(
+        kind="predict",
+        model=model,
+        dataset=dataset,
+        rows=rows.split(",") if rows else None,
+        limit=limit,
         split=split,
         **on_the_queue(label, device, timeout, max_attempts),
     )
@@ -269,5 +307,5 @@ def do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) ->
 
 
 def add_to(app: typer.Typer) -> None:
-    for command in (train, capture, analyze, distill, learn, evaluate):
+    for command in (train, capture, analyze, distill, learn, evaluate, predict):
         app.command()(command)

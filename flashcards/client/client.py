@@ -14,6 +14,7 @@ from flashcards.client.fields import (
     CompareFields,
     DistillFields,
     EvaluateFields,
+    PredictFields,
     TrainFields,
 )
 from flashcards.client.flashcards import FlashcardSets
@@ -57,7 +58,7 @@ class Client:
         return self._http.url
 
     def train(self, **fields: Unpack[TrainFields]) -> Job:
-        """Queue the training of a new autoencoder on a dataset."""
+        """Queue the training of a new autoencoder on a dataset, or of a classifier on its labels."""
         return self.submit({"kind": "train", **fields})
 
     def capture(self, **fields: Unpack[CaptureFields]) -> Job:
@@ -75,6 +76,10 @@ class Client:
     def evaluate(self, **fields: Unpack[EvaluateFields]) -> Job:
         """Queue the measurement of a model, or of flashcards, on the images of a dataset."""
         return self.submit({"kind": "evaluate", **fields})
+
+    def predict(self, **fields: Unpack[PredictFields]) -> Job:
+        """Have a model answer a few images, and wait for it: the job as it ended, its answers in `result`."""
+        return self.jobs.wait(self.submit({"kind": "predict", **fields}).id)
 
     def compare(self, **fields: Unpack[CompareFields]) -> Job:
         """Queue strategies on the same sequence of tasks: one table of what each keeps and what it forgets."""

@@ -56,6 +56,7 @@ class CompareFields(LessonFields, total=False):
 class TrainFields(LearningFields, total=False):
     dataset: Required[str]
     range: tuple[float, float]
+    through: str | None
 
 
 class DistillFields(LearningFields, total=False):
@@ -91,3 +92,11 @@ class EvaluateFields(Fields, total=False):
     flashcards: str | None
     dataset: Required[str]
     split: Literal["auto", "train", "test"]
+
+
+class PredictFields(Fields, total=False):
+    model: Required[str]
+    dataset: Required[str]
+    split: Literal["auto", "train", "test"]
+    rows: list[int] | None
+    limit: int

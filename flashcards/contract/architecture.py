@@ -1,37 +1,50 @@
-"""Architectures: four families of autoencoders, told apart by `family`, each also known by a name."""
+"""Architectures: families of autoencoders and of classifiers, told apart by `family`, each also known by a name."""
 
 import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from flashcards.contract.families import blk, conv_ae, dense_ae, vae
-from flashcards.contract.families.base import TensorShape
+from flashcards.contract.families import blk, conv_ae, dense_ae, resnet18, tasknet, vae, vgg16
+from flashcards.contract.families.base import Task, TensorShape
 from flashcards.contract.families.blk import BlkArchitecture
+from flashcards.contract.families.classifier import ClassifierFamily
 from flashcards.contract.families.conv_ae import ConvArchitecture
 from flashcards.contract.families.dense_ae import DenseArchitecture
+from flashcards.contract.families.resnet18 import ResnetArchitecture
+from flashcards.contract.families.tasknet import TasknetArchitecture
 from flashcards.contract.families.vae import VaeArchitecture
+from flashcards.contract.families.vgg16 import VggArchitecture
 
 __all__ = [
     "Architecture",
     "ArchitectureField",
     "BlkArchitecture",
+    "ClassifierFamily",
     "ConvArchitecture",
     "DenseArchitecture",
+    "ResnetArchitecture",
+    "Task",
+    "TasknetArchitecture",
     "TensorShape",
     "VaeArchitecture",
+    "VggArchitecture",
     "architecture_spec",
     "parse_architecture",
 ]
 
 #: For annotations and isinstance; a field of a record is an ArchitectureField.
-Architecture = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture
+Autoencoder = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture
+Classifier = TasknetArchitecture | ResnetArchitecture | VggArchitecture
+Architecture = Autoencoder | Classifier
 
-NAMES = {blk.NAME: blk.parse, vae.NAME: vae.parse, conv_ae.NAME: conv_ae.parse, dense_ae.NAME: dense_ae.parse}
+FAMILIES = (blk, vae, conv_ae, dense_ae, tasknet, resnet18, vgg16)
+NAMES = {family.NAME: family.parse for family in FAMILIES}
 HOW = (
-    "name an architecture as blk_{blocks}_fil_{filters}, vae_{blocks}_fil_{filters}, conv_ae_{width}_{width}... or "
-    "dense_ae_{width}_..._{latent}, for example blk_4_fil_64, vae_4_fil_32, conv_ae_32_64_128 or dense_ae_256_64_16; "
-    "or give its fields as JSON"
+    "name an autoencoder as blk_{blocks}_fil_{filters}, vae_{blocks}_fil_{filters}, conv_ae_{width}_{width}... or "
+    "dense_ae_{width}_..._{latent}, for example blk_4_fil_64, vae_4_fil_32, conv_ae_32_64_128 or dense_ae_256_64_16, "
+    "and a classifier as tasknet_{classes}, resnet18_{classes} or vgg16_{classes}, for example resnet18_10; or give "
+    "its fields as JSON"
 )
 
 
@@ -48,11 +61,21 @@ def parse_architecture(value: Any) -> Any:
 
 
 _Told = Annotated[
-    BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture, Field(discriminator="family")
+    BlkArchitecture
+    | VaeArchitecture
+    | ConvArchitecture
+    | DenseArchitecture
+    | TasknetArchitecture
+    | ResnetArchitecture
+    | VggArchitecture,
+    Field(discriminator="family"),
 ]
 _Name = Annotated[
     str,
-    Field(pattern=f"^({'|'.join(NAMES)})$", examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16"]),
+    Field(
+        pattern=f"^({'|'.join(NAMES)})$",
+        examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16", "resnet18_10"],
+    ),
 ]
 ArchitectureField = Annotated[_Told, BeforeValidator(parse_architecture, json_schema_input_type=_Told | _Name)]
 

@@ -4,9 +4,10 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from flashcards.contract.architecture import ArchitectureField
+from flashcards.contract.architecture import ArchitectureField, Task
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Moment, Record
 from flashcards.contract.capsule import CapsuleFacts
+from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import (
@@ -25,12 +26,15 @@ from flashcards.contract.specs import JobKind, JobSpec
 JobState = Literal["waiting", "queued", "running", "succeeded", "failed", "cancelled"]
 Result = (
     TrainResult
+    | TrainClassifierResult
     | CaptureResult
     | AnalyzeResult
     | DistillResult
     | LearnResult
     | EvaluateResult
+    | EvaluateClassifierResult
     | EvaluateCardsResult
+    | PredictResult
     | CompareResult
     | NoopResult
 )
@@ -55,6 +59,7 @@ class Model(Record):
     name: str
     architecture: ArchitectureField
     architecture_name: str
+    task: Task = Field(description="what it does with an image: give it back, or say its class")
     input: Shape
     range: PixelRange
     parameters: int
@@ -90,6 +95,8 @@ class Split(Record):
     low: float
     high: float
     classes: int | None = Field(default=None, description="how many different labels, where there are labels")
+    highest_label: int | None = Field(default=None, description="the largest of them; a classifier counts from 0")
+    lowest_label: int | None = None
     labels: list[str] | None = Field(
         default=None, description="what label 0, 1, ... is called, where folders were labels or the file says so"
     )

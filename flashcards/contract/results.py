@@ -8,25 +8,30 @@ from flashcards.contract.recipe import Recipe
 from flashcards.contract.strategies import StrategyField
 
 
-class TeachingResult(Record):
+class TrainingResult(Record):
     """What every training says, whoever learnt whatever."""
 
     epochs: int
     best_epoch: int
     steps: int
     stopped_early: bool
-    train_mae: float
-    validation_mae: float
-    constant_mae: float
-    "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
     parameters: int
     weighted_alpha: float | None = None
     "How heavy the tails of the weights' spectra are (Martin & Mahoney). Null where every layer is too small to say."
-    capsule: CapsuleFacts | None = None
     backend: str
     threads: int
     seconds: float
     images_per_second: float
+
+
+class TeachingResult(TrainingResult):
+    """And that of an autoencoder."""
+
+    train_mae: float
+    validation_mae: float
+    constant_mae: float
+    "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
+    capsule: CapsuleFacts | None = None
 
 
 class LearningResult(TeachingResult):

@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from flashcards.contract.architecture import Architecture, ArchitectureField, BlkArchitecture, VaeArchitecture
 from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, Record
+from flashcards.contract.families.base import AutoencoderFamily
 from flashcards.contract.image import PixelRange
 from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
 from flashcards.contract.strategies import Flashcards, Strategy, StrategyField, called
@@ -17,7 +18,17 @@ Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
 
 MAX_CARDS = 1_000_000
 MAX_TASKS = 500  # of one compare
+MAX_PREDICTED = 256  # images of one predict: more are what evaluate is for
 Scenario = Literal["reconstruction", "denoising"]
+
+
+BEYOND_SIGMOID = "a sigmoid head gives values from 0 to 1 only: take a linear head for this range"
+
+
+def sigmoid_beyond(architecture: Architecture, bounds: tuple[float, float]) -> bool:
+    """Can this network not give back what these bounds allow?"""
+    sigmoid = isinstance(architecture, AutoencoderFamily) and architecture.head == "sigmoid"
+    return sigmoid and (bounds[0] < 0 or bounds[1] > 1)
 
 
 class Spec(Record):
@@ -59,16 +70,28 @@ class LearningSpec(TeachingSpec):
 
 
 class TrainSpec(LearningSpec):
+    """An autoencoder learns to give images back, a classifier to say their labels."""
+
     kind: Literal["train"]
     dataset: DatasetId
     range: PixelRange = Field(
         default=(0.0, 1.0), description="the values the network sees; uint8 images are scaled to it"
     )
+    through: ModelId | None = Field(
+        default=None,
+        description="a classifier only: learns from what this autoencoder makes of the images; tests see the originals",
+    )
 
     @model_validator(mode="after")
     def _a_sigmoid_ends_at_one(self) -> Self:
-        if self.architecture.head == "sigmoid" and (self.range[0] < 0 or self.range[1] > 1):
-            raise ValueError("a sigmoid head gives values from 0 to 1 only: take a linear head for this range")
+        if sigmoid_beyond(self.architecture, self.range):
+            raise ValueError(BEYOND_SIGMOID)
+        return self
+
+    @model_validator(mode="after")
+    def _only_a_classifier_learns_through_another(self) -> Self:
+        if self.through is not None and self.architecture.task != "classify":
+            raise ValueError(f"`through` is for classifiers, and {self.architecture.name} is an autoencoder")
         return self
 
 
@@ -155,6 +178,19 @@ class EvaluateSpec(Spec):
         if (self.model is None) == (self.flashcards is None):
             raise ValueError("name a model or flashcards, one of the two")
         return self
+
+
+class PredictSpec(Spec):
+    """A few images in, answers out: reconstructions of an autoencoder, class scores of a classifier."""
+
+    kind: Literal["predict"]
+    model: ModelId
+    dataset: DatasetId
+    split: Literal["auto", "train", "test"] = Field(default="auto", description="auto: test, else train")
+    rows: list[Annotated[int, Field(ge=0, lt=2**63)]] | None = Field(
+        default=None, min_length=1, max_length=MAX_PREDICTED, description="which images of the split; null: the first"
+    )
+    limit: int = Field(default=16, ge=1, le=MAX_PREDICTED, description="without rows: how many of the first")
 
 
 class Budget(Record):
@@ -246,12 +282,20 @@ class NoopSpec(Spec):
 
 
 EngineSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | CompareSpec,
+    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | PredictSpec | CompareSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | CompareSpec | NoopSpec,
+    TrainSpec
+    | CaptureSpec
+    | AnalyzeSpec
+    | DistillSpec
+    | LearnSpec
+    | EvaluateSpec
+    | PredictSpec
+    | CompareSpec
+    | NoopSpec,
     Field(discriminator="kind"),
 ]
-JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "compare", "noop"]
+JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "predict", "compare", "noop"]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)

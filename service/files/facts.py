@@ -26,10 +26,11 @@ class ModelFacts(Record):
 
 
 class ProbeQuestion(Record):
-    """A probe holds `x` and the answers `y` that its owner's network gives: N x H x W x C each."""
+    """A probe holds images `x`, N x H x W x C, and the answers `y` that its owner's network gives."""
 
     kind: Literal["probe"] = "probe"
     input: Shape
+    answer: tuple[int, ...] = Field(description="sides of one answer: those of the image, or the number of classes")
 
 
 class ProbeFacts(Record):

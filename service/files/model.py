@@ -109,4 +109,4 @@ def _from_metadata(metadata: dict[str, str], key: str, parse: Callable[[str], Va
 
 
 def _in_words(architecture: Architecture) -> str:
-    return f"{architecture.name} ({architecture.activation}, {architecture.head} head)"
+    return f"{architecture.name} ({architecture.manner})"

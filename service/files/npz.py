@@ -47,6 +47,8 @@ class SplitFacts(TypedDict):
     low: float
     high: float
     classes: int | None
+    lowest_label: int | None
+    highest_label: int | None
     labels: NotRequired[list[str] | None]
 
 
@@ -177,13 +179,16 @@ def _image_shape(array: Array) -> tuple[int, int, int]:
 
 def _facts(x: Array, y: Array | None) -> SplitFacts:
     low, high = _range(x)
+    known = set() if y is None else _known_labels(y)
     return {
         "count": x.shape[0],
         "shape": sides(_image_shape(x)),
         "dtype": x.dtype.name,
         "low": low,
         "high": high,
-        "classes": None if y is None else _classes(y),
+        "classes": len(known) or None,
+        "lowest_label": min(known, default=None),
+        "highest_label": max(known, default=None),
     }
 
 
@@ -200,10 +205,10 @@ def _range(array: Array) -> tuple[float, float]:
     return low, high
 
 
-def _classes(array: Array) -> int:
+def _known_labels(array: Array) -> set[int]:
     known: set[int] = set()
     for labels in array.chunks():
         known.update(labels.tolist())
         if len(known) > MAX_CLASSES:
             raise BadFile(UNFIT, f"{array.name} has more than {MAX_CLASSES:,} different labels")
-    return len(known)
+    return known

@@ -15,9 +15,9 @@ def describe_probe(question: ProbeQuestion, held: Weights) -> ProbeFacts:
     if held.dtypes != ["float32"]:
         raise BadFile(UNFIT, f"a probe is float32, and this one {' and '.join(held.dtypes) or 'int64'}")
     x, y = held.tensors["x"], held.tensors["y"]
-    if x != y or x[1:] != question.input:
-        wanted = f"N x {sides(question.input)}"
-        raise BadFile(UNFIT, f"x and y must both be {wanted} (channels last); they are {sides(x)} and {sides(y)}")
+    if x[1:] != question.input or y != (x[0], *question.answer):
+        wanted = f"x must be N x {sides(question.input)} (channels last) and y N x {sides(question.answer)}"
+        raise BadFile(UNFIT, f"{wanted}; they are {sides(x)} and {sides(y)}")
     if not 1 <= x[0] <= MOST_IMAGES:
         raise BadFile(UNFIT, f"1 to {MOST_IMAGES} images are enough to tell; this probe has {x[0]:,}")
     return ProbeFacts(images=x[0])

@@ -65,19 +65,21 @@ def _write(archive: zipfile.ZipFile, members: tuple[str, str], part: Part, prepa
         for batch in chain([first], rows):
             member.write(batch.tobytes())
             low, high = min(low, float(batch.min())), max(high, float(batch.max()))
-    classes = _write_labels(archive, y, part) if part.labels else None
+    known = _write_labels(archive, y, part) if part.labels else set()
     return {
         "count": part.count,
         "shape": str(Size(*first.shape[1:])),
         "dtype": first.dtype.name,
         "low": low,
         "high": high,
-        "classes": classes,
-        "labels": list(part.names) if classes and part.names else None,
+        "classes": len(known) or None,
+        "lowest_label": min(known, default=None),
+        "highest_label": max(known, default=None),
+        "labels": list(part.names) if known and part.names else None,
     }
 
 
-def _write_labels(archive: zipfile.ZipFile, name: str, part: Part) -> int:
+def _write_labels(archive: zipfile.ZipFile, name: str, part: Part) -> set[int]:
     assert part.labels is not None
     known: set[int] = set()
     batches = part.labels()
@@ -89,7 +91,7 @@ def _write_labels(archive: zipfile.ZipFile, name: str, part: Part) -> int:
             known.update(labels.tolist())  # numpy.unique would import more of numpy, which is too late here
             if len(known) > MAX_CLASSES:
                 raise BadFile(UNFIT, f"there are more than {MAX_CLASSES:,} different labels")
-    return len(known)
+    return known
 
 
 def _write_header(member: object, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from flashcards.contract.base import ModelId, Name
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
-from ledger import blobs, jobs, lineage, outcomes, paging, scope, tables
+from ledger import blobs, fits, jobs, lineage, outcomes, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.ids import new_id
 from ledger.store import Kept
@@ -42,7 +42,7 @@ async def create_model(
         Query(
             max_length=1000,
             description="a name such as blk_4_fil_64, or JSON; else taken from the file's metadata",
-            examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16"],
+            examples=["blk_4_fil_64", "conv_ae_32_64_128", "dense_ae_256_64_16", "resnet18_10"],
         ),
     ] = None,
     input: Annotated[
@@ -51,10 +51,10 @@ async def create_model(
     range: Annotated[str | None, Query(max_length=50, description="the network's pixel values; 0,1 if unsaid")] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Upload an autoencoder. The body is a safetensors file or a .pt state dict, checked before the answer.
+    """Upload an autoencoder or a classifier. The body is a safetensors file or a .pt state dict.
 
-    A .pt becomes safetensors, and only that is kept. Where the tensors have other names than ours, `mapping` says
-    which was taken for which.
+    It is checked before the answer. A .pt becomes safetensors, and only that is kept. Where the tensors have other
+    names than ours, `mapping` says which was taken for which.
     """
     question = ModelQuestion(
         architecture=_parsed(read_architecture, "architecture", architecture),
@@ -116,7 +116,9 @@ def get_model_lineage(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> 
 
 @router.put("/{model_id}/probe", response_model=Model, openapi_extra=RAW_BODY)
 async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, principal: PrincipalDep) -> Response:
-    """Images `x` and the answers `y` that your own network gives, as safetensors, N x H x W x C, float32.
+    """Images `x`, N x H x W x C, and the answers `y` that your own network gives, as safetensors, float32.
+
+    The answers of an autoencoder are N x H x W x C as well, those of a classifier N x classes, before a softmax.
 
     From then on every job that uses the model first checks that ours gives the same answers.
     """
@@ -128,7 +130,8 @@ async def put_model_probe(model_id: ModelId, request: Request, house: HouseDep, 
         row.probe_digest = upload.digest
         return views.model(row)
 
-    return await take_in(request, house, principal, None, ProbeQuestion(input=model.input), record, status=200)
+    question = ProbeQuestion(input=model.input, answer=model.architecture.answer_shape(model.input))
+    return await take_in(request, house, principal, None, question, record, status=200)
 
 
 @router.put("/{model_id}/capsule", response_model=Model, openapi_extra=RAW_BODY)
@@ -140,6 +143,7 @@ async def put_model_capsule(model_id: ModelId, request: Request, house: HouseDep
     with house.db.read() as session:
         row = scope.find(session, tables.Model, principal.tenant, model_id)
     model = views.model(row)
+    fits.check_reconstructs(model.architecture, "model")
     question = CapsuleQuestion(
         digests=[digest for digest in (row.digest, row.uploaded_digest) if digest],
         latent_size=prod(model.architecture.latent_shape(model.input)),

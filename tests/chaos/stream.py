@@ -22,7 +22,7 @@ from tests.chaos.state import State, Wanted
 PATIENCE_SECONDS = 180
 CANCELLED_SHARE = 0.15
 ASKED_TWICE_SHARE = 0.2
-KINDS = {"train": 5, "capture": 3, "evaluate": 2, "noop": 3}
+KINDS = {"train": 5, "capture": 3, "evaluate": 2, "predict": 2, "noop": 3}
 LONG_RUN = 20  # kills; shorter runs have fewer and smaller jobs, to be over sooner
 
 #: Some seconds long, with a resume point every few hundred milliseconds.
@@ -66,7 +66,8 @@ class Stream:
             state.inputs.setdefault("model", job["result"]["model"])
         for variant in range(self.variants):
             state.expected[f"capture-{variant}"] = outcome_of(self._in_peace("capture", variant))
-        state.expected["evaluate-0"] = outcome_of(self._in_peace("evaluate", 0))
+        for kind in ("evaluate", "predict"):
+            state.expected[f"{kind}-0"] = outcome_of(self._in_peace(kind, 0))
 
     def _in_peace(self, kind: str, variant: int) -> dict[str, Any]:
         body = {**self.body(kind, variant), "labels": {"chaos": f"peace-{kind}-{variant}"}}
@@ -86,6 +87,7 @@ class Stream:
             "train": lambda: {**TRAINING, "epochs": self.epochs, "dataset": inputs["dataset"], "seed": variant},
             "capture": lambda: {**CAPTURE, "model": inputs["model"], "seed": variant},
             "evaluate": lambda: {"kind": "evaluate", "model": inputs["model"], "dataset": inputs["dataset"]},
+            "predict": lambda: {"kind": "predict", "model": inputs["model"], "dataset": inputs["dataset"]},
             "noop": lambda: {"kind": "noop"},
         }
         return {**bodies[kind](), "max_attempts": 20}
@@ -199,6 +201,8 @@ def outcome_of(job: dict[str, Any]) -> Any:
             return digests["model.safetensors"]
         case "capture":
             return digests["cards.npy"]
+        case "predict":
+            return digests["reconstructions.npy"]
         case "evaluate":
             return [job["result"][name] for name in ("mae", "psnr", "ssim")]
     return None

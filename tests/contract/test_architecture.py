@@ -73,6 +73,12 @@ def test_without_a_family_it_is_the_first_there_was(body):
         ("dense_ae_256_64_16", {"widths": (256, 64), "latent": 16}),
         ("dense_ae_16", {"widths": (), "latent": 16}),
         ("dense_ae_4_2_tanh_sigmoid", {"activation": "tanh", "head": "sigmoid"}),
+        ("tasknet_10", {"heads": (10,), "width": 16, "hidden": 2000, "latent": 128, "classes": 10}),
+        ("tasknet_10_10_5_width_4_hidden_100_latent_8", {"heads": (10, 10, 5), "width": 4, "classes": 25}),
+        ("resnet18_10", {"width": 64}),
+        ("resnet18_100_width_16", {"width": 16, "heads": (100,)}),
+        ("vgg16_10", {"width": 64}),
+        ("vgg16_2_3_width_8", {"width": 8, "heads": (2, 3)}),
     ],
 )
 def test_a_name_says_it_all_and_comes_back(name, fields):
@@ -88,6 +94,8 @@ def test_a_name_says_it_all_and_comes_back(name, fields):
         *("resnet", "blk_0_fil_4", "blk_7_fil_4", "blk_2_fil_0", "blk_2_fil_9999", "BLK_2_FIL_4", "", "blk_2_fil_4 "),
         *("conv_ae", "conv_ae_", "conv_ae_0", "conv_ae_513", "conv_ae_8_8_8_8_8_8_8", "conv_ae_8_pool_tanh", 5, {}),
         *("dense_ae", "dense_ae_0", "dense_ae_4097", "dense_ae_8_latent_4", "dense_ae_8_8\n", "dense_ae_٤"),
+        *("resnet18", "resnet18_1", "resnet18_1001", "resnet18_10_width_0", "vgg16_10_", "tasknet_10_latent_8_width_4"),
+        *("tasknet" + "_10" * 21, "vgg16_10_hidden_4", {"family": "vgg16", "heads": []}, {"family": "resnet18"}),
         {"family": "resnet", "blocks": 2, "filters": 4},
         {"family": None, "blocks": 2, "filters": 4},
         {"family": "conv_ae", "blocks": 2, "filters": 4},
@@ -101,6 +109,44 @@ def test_a_name_says_it_all_and_comes_back(name, fields):
 def test_what_is_not_an_architecture(bad):
     with pytest.raises(ValidationError):
         architecture(bad)
+
+
+#: Of the usual builders of these networks for 32x32x3 and ten classes.
+CLASSIFIERS = {
+    "resnet18_10": (11_173_962, 512),
+    "resnet18_10_width_16": (701_466, 128),
+    "vgg16_10": (14_728_266, 512),
+    "tasknet_10": (2_701_018, 128),
+}
+
+
+@pytest.mark.parametrize(("name", "parameters", "latent"), [(name, *facts) for name, facts in CLASSIFIERS.items()])
+def test_the_counts_of_classifiers(name, parameters, latent):
+    built = architecture(name)
+    assert (built.parameters(CIFAR), built.latent_shape(CIFAR)) == (parameters, (latent,))
+    assert (built.task, built.manner, built.answer_shape(CIFAR)) == ("classify", "10 classes", (10,))
+
+
+def test_what_an_autoencoder_does():
+    built = architecture("conv_ae_8_sigmoid")
+    assert (built.task, built.manner, built.answer_shape(DIGITS)) == ("reconstruct", "relu, sigmoid head", DIGITS)
+
+
+def test_behind_the_convs_of_the_paper_s_classifier_are_1024_numbers():
+    assert architecture("tasknet_10").map_shape(CIFAR) == (2, 2, 256)
+    assert dict(architecture("tasknet_10").tensors(CIFAR))["encoder.hidden.weight"] == (2000, 1024)
+
+
+@pytest.mark.parametrize("name", ["tasknet_10_width_1", "resnet18_10_width_1"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (28, 28, 1), (7, 33, 3)])
+def test_classifiers_take_images_that_do_not_halve(name, shape):
+    assert architecture(name).fits(ImageShape(*shape))
+
+
+def test_five_pools_leave_nothing_of_a_small_image():
+    assert architecture("vgg16_10").fits(ImageShape(40, 50, 1))
+    assert "input=32x32x1" in architecture("vgg16_10").misfit(ImageShape(28, 28, 1))
+    assert "parameters" in architecture("tasknet_10").misfit(ImageShape(512, 512, 3))
 
 
 @pytest.mark.parametrize(
@@ -146,8 +192,9 @@ def test_the_schema_tells_families_apart_and_takes_names():
     schema = TypeAdapter(ArchitectureField).json_schema()
     union, name = schema["anyOf"]
     assert union["discriminator"]["propertyName"] == "family"
-    assert set(union["discriminator"]["mapping"]) == {"blk", "vae", "conv_ae", "dense_ae"}
-    assert len(union["oneOf"]) == 4
+    families = {"blk", "vae", "conv_ae", "dense_ae", "tasknet", "resnet18", "vgg16"}
+    assert set(union["discriminator"]["mapping"]) == families
+    assert len(union["oneOf"]) == len(families)
     assert name["type"] == "string"
     assert "family" not in schema["$defs"][BlkArchitecture.__name__]["required"]
     for family in (ConvArchitecture, DenseArchitecture):

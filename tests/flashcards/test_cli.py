@@ -127,6 +127,30 @@ def test_evaluate(run, trained, digits_id):
     assert [word for word in ("MAE", "PSNR", "SSIM") if word not in told] == []
 
 
+def test_a_classifier_from_train_to_predict(run, digits_id, tmp_path):
+    lesson = ("--epochs", 2, "--batch-size", 32, "--learning-rate", 0.003)
+    told = run("train", digits_id, "--architecture", "tasknet_10_width_4_hidden_32_latent_8", *lesson).stdout
+    assert [word for word in ("validation accuracy", "test accuracy", "worst class") if word not in told] == []
+    id = next(word for word in told.split() if word.startswith("model_"))
+    assert "10 classes" in run("models", "show", id).stdout
+    told = run("evaluate", id, digits_id).stdout
+    assert [word for word in ("accuracy", "log loss", "ECE") if word not in told] == []
+    told = run("predict", id, digits_id, "--rows", "3,1").stdout
+    assert [line.split()[:2] for line in told.splitlines() if line.startswith("row")] == [["row", "3"], ["row", "1"]]
+    assert "(is " in told
+    through = ("--architecture", "tasknet_10_width_4_hidden_32_latent_8", "--through", id)
+    assert "takes an autoencoder" in run("train", digits_id, *through, exit_code=1).stderr
+
+
+def test_an_autoencoder_predicts_images(run, trained, digits_id):
+    told = run("predict", trained.result.model, digits_id, "--limit", 2).stdout
+    assert told.count("MAE") == 2
+    assert (
+        "less than or equal to 256"
+        in run("predict", trained.result.model, digits_id, "--limit", 9999, exit_code=1).stderr
+    )
+
+
 def test_cards_from_capture_to_rm(run, trained, tmp_path):
     sheet = tmp_path / "sheet.png"
     told = run("capture", trained.result.model, "--count", 20, "-r", 4, "--dtype", "uint8", "--sheet", sheet).stdout

@@ -104,6 +104,13 @@ def test_training_makes_a_model_that_beats_a_constant_image(client, trained):
     assert len(client.jobs.metrics(trained.id).metrics["validation_mae"]) == 4
 
 
+def test_a_prediction_is_waited_for(client, trained, digits_id):
+    job = client.predict(model=trained.result.model, dataset=digits_id, rows=[4, 2])
+    assert job.state == "succeeded"
+    assert [each.row for each in job.result.reconstructed] == [4, 2]
+    assert client.models.get(trained.result.model).task == "reconstruct"
+
+
 def test_weights_can_be_pulled_and_pushed_again(client, trained, tmp_path):
     first = client.models.get(trained.result.model)
     file = client.models.weights(first.id, tmp_path / "small.safetensors")

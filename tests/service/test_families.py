@@ -86,7 +86,7 @@ def test_batch_norm_is_learnt_kept_and_uploaded_again(api, dataset):
     [
         ("conv_ae_8", "for vectors there is dense_ae"),
         ("blk_1_fil_4", "must divide by 2"),
-        ("conv_ae_8_8_8_8_8_8_8", "name an architecture as"),
+        ("conv_ae_8_8_8_8_8_8_8", "name an autoencoder as"),
         ({"family": "resnet"}, "'conv_ae', 'dense_ae'"),
         ({"family": "dense_ae", "widths": [0], "latent": 2}, "greater than or equal to 1"),
     ],

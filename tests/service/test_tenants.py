@@ -81,6 +81,7 @@ def test_a_job_cannot_read_what_is_anothers(mallory, belongings):
         {"kind": "capture", "model": belongings["model_id"]},
         {"kind": "train", "dataset": belongings["dataset_id"]},
         {"kind": "evaluate", "model": belongings["model_id"], "dataset": belongings["dataset_id"]},
+        {"kind": "predict", "model": belongings["model_id"], "dataset": belongings["dataset_id"]},
         {"kind": "learn", "learner": belongings["learner_id"], "dataset": belongings["dataset_id"]},
     ):
         assert mallory.post("/v1/jobs", json=spec).status_code == 422

@@ -36,8 +36,15 @@ PRODUCTS = {
     "distill": ["capsule.safetensors", "model.safetensors", "reconstructions.png"],
     "capture": ["cards.npy", "sheet.png", "source.png"],
     "evaluate": ["metrics.json", "reconstructions.png"],
+    "predict": ["reconstructions.npy", "reconstructions.png"],
     "compare": ["comparison.png", "matrices.png", "table.csv", "table.json"],
     "noop": [],
+}
+#: And where the model is a classifier.
+CLASSIFIED = {
+    "train": ["confusion.json", "confusion.png", "model.safetensors"],
+    "evaluate": ["calibration.json", "calibration.png", "confusion.json", "confusion.png", "metrics.json"],
+    "predict": ["scores.npy"],
 }
 REPORTED = ("progress", "log", "resume_point")
 DIGESTS_CHECKED = 20
@@ -159,7 +166,9 @@ def _check_products(job: Job, artifacts: Sequence[Artifact], models: list[Model]
         expected = [*(f"capsule-{task}.safetensors" for task in range(1, tasks + 1)), "model.safetensors"]
         assert not succeeded or set(expected) <= set(names), f"{job.id}: it has learnt {tasks} tasks and made {names}"
     else:
-        assert not succeeded or names == PRODUCTS[job.kind], f"{job.id}, {job.kind}: it succeeded and made {names}"
+        classified = succeeded and ("per_class" in job.result or job.result.get("classified") is not None)
+        expected = (CLASSIFIED if classified else PRODUCTS)[job.kind]
+        assert not succeeded or names == expected, f"{job.id}, {job.kind}: it succeeded and made {names}"
     assert len({product.attempt for product in products}) <= 1, f"{job.id}: products of several attempts"
     makes_a_model = succeeded and job.kind in ("train", "distill")
     assert len(models) == makes_a_model, f"{job.id} is {job.state} and made {len(models)} models"

@@ -1,6 +1,6 @@
 from abc import abstractmethod
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flashcards.contract.base import Record
 from flashcards.contract.image import ImageShape
@@ -9,6 +9,7 @@ TensorShape = tuple[int, ...]
 Tensors = list[tuple[str, TensorShape]]
 Activation = Literal["tanh", "relu"]
 Head = Literal["linear", "sigmoid"]
+Task = Literal["reconstruct", "classify"]
 
 MAX_PARAMETERS = 2**26  # 256 MB as float32; Adam takes three times that beside them
 BUFFERS = ("running_mean", "running_var", "num_batches_tracked")
@@ -21,9 +22,19 @@ class Family(Record):
     @abstractmethod
     def name(self) -> str: ...
 
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """What it does with an image: give it back, or say what it shows."""
+
+    @property
+    @abstractmethod
+    def manner(self) -> str:
+        """What the name may leave out, in words."""
+
     @abstractmethod
     def _misfit(self, image: ImageShape) -> str | None:
-        """Why the answer would not have the shape of the image."""
+        """Why such images cannot go through."""
 
     @abstractmethod
     def tensors(self, image: ImageShape) -> Tensors:
@@ -37,11 +48,15 @@ class Family(Record):
         """Height, width and channels, or the number of units."""
 
     @abstractmethod
+    def answer_shape(self, image: ImageShape) -> tuple[int, ...]:
+        """Sides of what it says to one image."""
+
+    @abstractmethod
     def widest(self, image: ImageShape) -> int:
         """Numbers in the largest map that one image becomes on its way through."""
 
     def misfit(self, image: ImageShape) -> str | None:
-        """In words, why this network cannot take such images and give them back; None where it can."""
+        """In words, why this network cannot take such images and answer them; None where it can."""
         if (words := self._misfit(image)) is not None:
             return words
         if (count := self.parameters(image)) > MAX_PARAMETERS:
@@ -60,8 +75,32 @@ class Family(Record):
         return sum(4 * prod(shape) if shape else 8 for _, shape in self.tensors(image))
 
 
+class AutoencoderFamily(Family):
+    """Gives an image back, in the shape in which it came."""
+
+    if TYPE_CHECKING:  # every family of them has its own default for these two
+        activation: Activation
+        head: Head
+
+    @property
+    def task(self) -> Task:
+        return "reconstruct"
+
+    @property
+    def manner(self) -> str:
+        return f"{self.activation}, {self.head} head"
+
+    def answer_shape(self, image: ImageShape) -> tuple[int, ...]:
+        return image
+
+
 def conv(layer: str, out_channels: int, in_channels: int) -> Tensors:
     return [(f"{layer}.weight", (out_channels, in_channels, 3, 3)), (f"{layer}.bias", (out_channels,))]
+
+
+def bare_conv(layer: str, out_channels: int, in_channels: int, side: int = 3) -> Tensors:
+    """Without a bias: the batch norm behind it has one."""
+    return [(f"{layer}.weight", (out_channels, in_channels, side, side))]
 
 
 def linear(layer: str, outputs: int, inputs: int) -> Tensors:

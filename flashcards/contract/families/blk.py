@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from flashcards.contract.families.base import Activation, Family, Head, Tensors, conv, unhalved
+from flashcards.contract.families.base import Activation, AutoencoderFamily, Head, Tensors, conv, unhalved
 from flashcards.contract.image import ImageShape
 
 NAME = r"blk_\d{1,2}_fil_\d{1,4}"
 
 
-class BlkArchitecture(Family):
+class BlkArchitecture(AutoencoderFamily):
     """The paper's autoencoder."""
 
     family: Literal["blk"] = "blk"

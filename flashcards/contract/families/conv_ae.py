@@ -14,7 +14,7 @@ from pydantic import Field
 
 from flashcards.contract.families.base import (
     Activation,
-    Family,
+    AutoencoderFamily,
     Head,
     Tensors,
     batch_norm,
@@ -29,7 +29,7 @@ Width = Annotated[int, Field(ge=1, le=512)]
 NAME = r"conv_ae(_\d{1,3}){1,6}(_latent_\d{1,4})?(_tanh)?(_plain)?(_pool)?(_sigmoid)?"
 
 
-class ConvArchitecture(Family):
+class ConvArchitecture(AutoencoderFamily):
     """A convolutional autoencoder, by the widths of its stages."""
 
     family: Literal["conv_ae"]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from flashcards.contract.families.base import Activation, Family, Head, Tensors, linear
+from flashcards.contract.families.base import Activation, AutoencoderFamily, Head, Tensors, linear
 from flashcards.contract.image import ImageShape
 
 Width = Annotated[int, Field(ge=1, le=4096)]
@@ -20,7 +20,7 @@ Width = Annotated[int, Field(ge=1, le=4096)]
 NAME = r"dense_ae(_\d{1,4}){1,9}(_tanh)?(_sigmoid)?"
 
 
-class DenseArchitecture(Family):
+class DenseArchitecture(AutoencoderFamily):
     """An autoencoder of linear layers, for vectors and tables."""
 
     family: Literal["dense_ae"]

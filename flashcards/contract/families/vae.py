@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from flashcards.contract.families.base import Activation, Family, Head, Tensors, conv
+from flashcards.contract.families.base import Activation, AutoencoderFamily, Head, Tensors, conv
 from flashcards.contract.families.blk import BlkArchitecture
 from flashcards.contract.image import ImageShape
 
 NAME = r"vae_\d{1,2}_fil_\d{1,4}"
 
 
-class VaeArchitecture(Family):
+class VaeArchitecture(AutoencoderFamily):
     """The paper's autoencoder, with latents that can be drawn."""
 
     family: Literal["vae"]

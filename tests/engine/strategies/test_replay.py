@@ -1,6 +1,7 @@
 import numpy as np
 import torch
 
+from engine.aims import Reconstruct
 from engine.data import Images
 from engine.resume import Standing
 from engine.strategies.base import Strategy
@@ -58,10 +59,11 @@ class Spy:
 def test_a_batch_has_as_many_old_as_new_ones_and_both_are_scored():
     strategy = Strategy()
     strategy.network, strategy.generator, strategy.noise = Spy(), None, None
+    strategy.score = Reconstruct().score
     strategy.replay, strategy.weight, strategy.train_images = Replay(numbered(8), 0, 4), 0.5, 8
     strategy.begin_epoch(1)
     new = torch.full((4, 1, 2, 2), -3.0)
-    loss, error = strategy.loss(new, Standing(batch=1))
+    loss, error = strategy.loss(new, new, Standing(batch=1))
     assert len(strategy.network.saw) == 8
     assert (strategy.network.saw[:4] == -3).all()
     old = strategy.network.saw[4:]

@@ -23,6 +23,9 @@ NAMES = {
     "conv_ae_4_6": "8x8x1",
     "conv_ae_4_6_latent_5_tanh_plain_pool_sigmoid": "8x8x3",
     "dense_ae_16_4": "1x20x1",
+    "tasknet_3_2_width_2_hidden_9_latent_4": "9x8x1",
+    "resnet18_4_width_2": "8x8x3",
+    "vgg16_5_width_2": "32x32x1",
 }
 WITH_NORM = architecture_spec.validate_python("conv_ae_4_6")
 

@@ -67,6 +67,7 @@ def test_images_and_labels_come_out_in_the_order_of_their_names(method: int) -> 
     assert arrays["y_train"].tolist() == [0, 0, 1, 1, 1]
     split = {"count": 5, "shape": "4x3x3", "dtype": "uint8", "classes": 2}
     split |= {"low": PIXELS.min(), "high": PIXELS.max(), "labels": ["cat", "dog"]}
+    split |= {"lowest_label": 0, "highest_label": 1}
     assert told == {"format": "npz", "splits": {"train": split}}
 
 

@@ -61,6 +61,7 @@ def says(shape: str, descr: str = "'|u1'") -> bytes:
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_images_and_labels_make_one_split(save: Callable[..., None]) -> None:
     facts = {"count": 6, "shape": "4x5x3", "dtype": "uint8", "low": 0.0, "high": 255.0, "classes": 4}
+    facts |= {"lowest_label": int(LABELS.min()), "highest_label": int(LABELS.max())}
     assert read(npz(save, x=IMAGES, y=LABELS)) == {"train": facts}
 
 
