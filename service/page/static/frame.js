@@ -24,6 +24,8 @@ export async function start(show, pause = 3000) {
   document.addEventListener("visibilitychange", () => document.hidden || wake());
   byId("sign-in-form").addEventListener("submit", signIn);
   byId("sign-out").addEventListener("click", signOut);
+  const nav = document.querySelector(".nav");
+  nav.scrollLeft = nav.querySelector("[aria-current]").offsetLeft - nav.clientWidth / 2;
   for (;;) {
     const wait = document.hidden ? null : await look(show, pause);
     await new Promise((done) => {

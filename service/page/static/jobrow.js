@@ -28,7 +28,7 @@ export function verbs(job) {
 }
 
 export function bar(job) {
-  if (ENDED.has(job.state)) return null;
+  if (job.state !== "running" && job.state !== "waiting") return null;
   return h("progress", { max: 1, value: job.progress.fraction, "aria-label": `Progress of ${job.kind} ${short(job.id)}` });
 }
 

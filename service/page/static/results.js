@@ -7,6 +7,7 @@ import { bytes, count, figure, lasting } from "./words.js";
 
 const isCurve = (value) => Array.isArray(value) && value.length > 1 && value.every((each) => typeof each === "number");
 const UNITS = { seconds: lasting, parameters: count, cards_size: bytes, parent_parameters: count };
+const FEW = 8; // fields: shown at once
 const HEADLINES = ["validation_mae", "mae", "psnr", "ssim", "accuracy", "recommended_r", "flsd", "precision", "recall", "constant_mae", "forgetting"];
 
 export function resultPart({ result, kind }, named) {
@@ -19,8 +20,12 @@ export function resultPart({ result, kind }, named) {
     large.length ? figures(large) : null,
     made.length ? h("p", { class: "line" }, made.map((name) => h("a", { class: "button", href: `/${name === "flashcards" ? name : `${name}s`}/${result[name]}` }, kind === "learn" || kind === "train" || kind === "distill" || kind === "capture" ? `Open the ${name}` : `Its ${name}`))) : null,
     passes(result),
-    h("div", { class: "panel" }, facts(rest, named), Array.isArray(result.measures) ? null : measures(result)));
+    more("All that it says", rest.length <= FEW, facts(rest, named), Array.isArray(result.measures) ? null : measures(result)));
 }
+
+/** What not everybody wants to read. */
+export const more = (title, isOpen, ...content) =>
+  h("details", { class: "panel more", open: isOpen }, h("summary", {}, title), ...content);
 
 const measures = ({ measures: found }) => (found ? facts(Object.entries(found)) : null);
 

@@ -22,7 +22,7 @@ export async function firstSteps() {
     h("h2", { id: "steps-title" }, "First steps"),
     h("ol", { class: "steps" },
       step("Real digits come in", "1,797 handwritten digits that ship with this service become a dataset.", mine.length > 0, !mine.length),
-      step("A network learns them", train && !learnt ? said(train) : "An autoencoder of 24,000 numbers, trained in about half a minute.", learnt, train && !learnt),
+      step("A network learns them", train && !learnt ? said(train) : "An autoencoder of 14,000 weights, trained in about a minute.", learnt, train && !learnt),
       step("Its knowledge is captured", capture && capture.state !== "succeeded" ? said(capture) : "Cards come out of the network alone: no digit is looked at any more.", capture?.state === "succeeded", learnt && capture?.state !== "succeeded"),
       step("See what it knows", capture?.state === "succeeded"
         ? h("a", { href: `/flashcards/${capture.result.flashcards}` }, "Look at the cards")

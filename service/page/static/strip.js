@@ -31,7 +31,7 @@ function drawn(job, told, picture, tile) {
   const number = told.cards.length;
   const canvas = h("canvas", { width: number * (tile.width + GAP) + GAP, height: tile.height + 2 * GAP, role: "img" });
   const words = h("output", { for: "passes" });
-  const slider = h("input", { type: "range", id: "passes", min: 0, max: told.r.length - 1, step: 1, value: told.r.length - 1, on: { input: paint } });
+  const slider = h("input", { type: "range", id: "passes", min: 0, max: told.r.length - 1, step: 1, value: Math.max(0, told.r.indexOf(told.recommended_r)), on: { input: paint } });
   function paint() {
     const place = Number(slider.value);
     const pen = canvas.getContext("2d");

@@ -90,7 +90,8 @@ const askForStrip = (set) => h("div", { class: "panel line" }, h("p", { class: "
 
 function again({ recipe, model }) {
   const { count, r, source, seed, dtype, backend } = recipe;
-  return [copyable(JSON.stringify(recipe, null, 2), "the recipe"), sameAs(asked({ kind: "capture", model, count, r, source, seed, dtype, backend }))];
+  return h("div", { class: "stack" }, sameAs(asked({ kind: "capture", model, count, r, source, seed, dtype, backend })),
+    h("details", { class: "panel more" }, h("summary", {}, "The recipe"), copyable(JSON.stringify(recipe, null, 2), "the recipe")));
 }
 
 const distill = (set) => form([networkField(fitting(set.recipe.input, 16)), epochsField()], "Distill",

@@ -7,7 +7,7 @@ import { bar, stateBadge, took, verbs } from "../jobrow.js";
 import { facts, linkTo } from "../links.js";
 import { follow } from "../live.js";
 import { pictures } from "../pictures.js";
-import { resultPart } from "../results.js";
+import { more, resultPart } from "../results.js";
 import { ENDED, ago, bytes, clock, date, eventWords, figure, jobWords, joined, plain, roughly, short } from "../words.js";
 
 const KEPT = 300; // lines of the log and of the events that are shown
@@ -67,10 +67,10 @@ function draw() {
   const isAtEnd = !log || log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
   fill(byId("job"), head(job), standing(job),
     part("Result", resultPart(job, named)),
-    part("Curves", Object.keys(seen.metrics).length ? h("div", { class: "two" }, metricCharts(seen.metrics)) : null),
     part("Pictures", pictures(job)),
+    part("Curves", Object.keys(seen.metrics).length ? h("div", { class: "two" }, metricCharts(seen.metrics)) : null),
     part("Files", files.length ? fileTable(files) : null),
-    part("What was asked for", h("div", { class: "panel" }, facts(Object.entries(job.spec).filter(([name]) => name !== "kind" && name !== "labels"), named))),
+    part("What was asked for", more("Every field of it", false, facts(Object.entries(job.spec).filter(([name]) => name !== "kind" && name !== "labels"), named))),
     part("The same from a script", sameAs(job.spec)),
     part("Attempts", job.attempts.length ? attemptTable(job.attempts) : null),
     part("Events", seen.events.length ? eventList() : null),
@@ -83,7 +83,7 @@ function head(job) {
   const labels = Object.entries(job.labels).map(([name, value]) => h("span", { class: "chip" }, h("bdi", {}, `${name}: ${value}`)));
   const isEnded = ENDED.has(job.state);
   return h("div", { "data-key": "head" },
-    h("div", { class: "title" }, h("h1", {}, plain(job.kind), " ", h("span", { class: "soft" }, short(id))), stateBadge(job), ...labels,
+    h("div", { class: "title" }, h("h1", {}, `${job.kind[0].toUpperCase()}${plain(job.kind.slice(1))} `, h("span", { class: "soft" }, short(id))), stateBadge(job), ...labels,
       h("div", { class: "verbs" }, verbs(job), isEnded && mayWrite() && !job.parent ? button("Delete", gone, { class: "danger" }) : null)),
     h("p", { class: "lead" }, h("time", { datetime: job.created_at, title: date(job.created_at) }, joined(`asked ${ago(job.created_at)}`, took(job))),
       job.parent ? [" · part of ", linkTo(job.parent)] : null, " · ", h("code", {}, id)));

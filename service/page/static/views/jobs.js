@@ -45,10 +45,10 @@ filters.addEventListener("change", toAddress);
 
 start(async () => {
   if (!isReady) {
-    await fillKinds();
     fromAddress();
-    isReady = true;
   }
   const jobs = await show();
+  if (!isReady) fillKinds().then(fromAddress);
+  isReady = true;
   return jobs.some(({ state }) => state === "running") ? 2000 : 4000;
 });

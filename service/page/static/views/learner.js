@@ -27,9 +27,9 @@ async function show() {
     h("div", { class: form ? "side" : "" },
       part("Timeline", versions.length ? timeline(versions, learner, matrix.versions) : empty("It knows nothing yet", "Its first task makes version 1.")),
       form ? part("Next task", h("div", { class: "panel" }, form)) : null),
-    part("What it still knows", matrix.tasks.length ? h("div", { class: "panel" }, heatmap(matrix),
+    h("div", { class: "two" }, part("What it still knows", matrix.tasks.length ? h("div", { class: "panel" }, heatmap(matrix),
       h("p", { class: "hint" }, "Mean error on each task after each version; darker is worse. ≈ where no test images are left and cards tell it. ", h("a", { href: `/v1/learners/${id}/matrix?format=csv`, download: "matrix.csv" }, "As CSV"))) : null),
-    part("Forgetting", curves(matrix)),
+    part("Forgetting", curves(matrix))),
     part("Before and after", beforeAfter(matrix, made.filter(Boolean))),
     part("About it", h("div", { class: "panel" }, facts([["architecture", learner.architecture_name], ["images", learner.input], ["scenario", learner.scenario], ["noise", learner.noise], ["began with", learner.model], ["compare", learner.compare], ["keeps images", learner.keeps_data], ["id", h("code", {}, id)]]))));
   return isUnderWay ? 2500 : 6000;
@@ -53,7 +53,7 @@ const headline = ({ version, memory }, matrix) => figures([
   ["Keeps beside the network", memory ? bytes(memory.capsules + memory.images + memory.state) : null],
 ]);
 
-const signed = (value) => `${value > 0 ? "+" : ""}${figure(value)}`;
+const signed = (value) => `${value > 0 ? "+" : ""}${Number(value.toPrecision(2))}`;
 
 function timeline(versions, learner, chain) {
   const items = versions.map((version) => h("li", { "data-key": version.number, "data-now": String(version.number === learner.version) },

@@ -29,7 +29,7 @@ async function show() {
     part("Reconstructions", [job, evaluation].filter(Boolean).map((each) => pictures(each, (name) => name.startsWith("reconstructions"))).find(Boolean)
       ?? empty("No picture yet", "Evaluate the model on a dataset to see images and what it makes of them.")),
     part("Flashcards of it", sets.some(Boolean) ? h("div", { class: "grid" }, sets.filter(Boolean).map((set) => sheetCard(set))) : null),
-    part("Lineage", lineageGraph(lineage, named.set(id, model.name), kinds)),
+    part("Lineage", h("div", { class: "panel" }, lineageGraph(lineage, named.set(id, model.name), kinds))),
     h("div", { class: "two part-gap" },
       part("Architecture", h("div", { class: "panel" }, facts([["name", model.architecture_name], ...Object.entries(model.architecture), ["images", model.input], ["values", `${model.range[0]} to ${model.range[1]}`], ["digest", h("code", {}, model.digest)], ["probe", model.probe ? "every use is checked against it" : "none: nothing proves that it runs here as at home"]]),
         model.mapping ? h("details", {}, h("summary", {}, "How its tensors were called"), facts(model.mapping)) : null)),
