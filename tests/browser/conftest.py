@@ -1,10 +1,11 @@
 import time
+from functools import partial
 from pathlib import Path
 
 import browser
 import pytest
 from making import finished, npz, push_dataset, submit, wait_for
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -35,7 +36,10 @@ class Page:
 
     def wait(self, condition, complaint: str, seconds: float = 60):
         patient = WebDriverWait(self.driver, seconds, 0.1, ignored_exceptions=(StaleElementReferenceException,))
-        return patient.until(lambda _: condition(), f"{complaint}; the page reads: {self.text[:1500]}")
+        try:
+            return patient.until(lambda _: condition())
+        except TimeoutException:
+            raise AssertionError(f"{complaint}; the page reads: {self.text[:1500]}") from None
 
     def see(self, words: str, seconds: float = 60):
         self.wait(lambda: words in self.text, f"{words!r} is not there", seconds)
@@ -97,13 +101,18 @@ def fresh(driver):
 
 
 @pytest.fixture
-def page(fresh, service):
-    return Page(fresh, service.url)
+def page_at(fresh):
+    return partial(Page, fresh)
 
 
 @pytest.fixture
-def locked_page(fresh, locked):
-    return Page(fresh, locked.url)
+def page(page_at, service):
+    return page_at(service.url)
+
+
+@pytest.fixture
+def locked_page(page_at, locked):
+    return page_at(locked.url)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ const SHOWS = [
   [/^comparison\.png$/, "Strategies beside each other"],
   [/^matrices\.png$/, "The matrix of each strategy"],
 ];
+/** Made of small images, every pixel of which is to be seen; the others are drawings. */
+const TILES = /^(sheet|source|cards|reconstructions|neighbours)/;
 /** Drawn here already, from the numbers. */
 const DOUBLE = new Set(["matrix.png", "forgetting.png"]);
 
@@ -27,8 +29,8 @@ export function pictureWords(name) {
 
 export function picture(job, name, words = pictureWords(name)) {
   const source = `/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
-  return h("figure", { "data-key": `${job}-${name}` },
-    h("a", { href: source }, h("img", { class: "pixels", src: source, alt: words, loading: "lazy" })), h("figcaption", {}, words));
+  return h("figure", { class: TILES.test(name) ? null : "drawing", "data-key": `${job}-${name}` },
+    h("a", { href: source }, h("img", { class: TILES.test(name) ? "pixels" : null, src: source, alt: words, loading: "lazy" })), h("figcaption", {}, words));
 }
 
 /** All pictures of a job; null where there are none. */

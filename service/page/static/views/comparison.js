@@ -3,7 +3,7 @@ import { bars } from "../bars.js";
 import { sameAs } from "../copy.js";
 import { byId, fill, h, part } from "../dom.js";
 import { idHere, start } from "../frame.js";
-import { bar, jobRows, stateBadge, took, verbs } from "../jobrow.js";
+import { bar, jobRows, stateBadge, verbs } from "../jobrow.js";
 import { linkTo } from "../links.js";
 import { pictures } from "../pictures.js";
 import { ENDED, ago, bytes, figure, jobWords, joined, lasting, many, short } from "../words.js";
@@ -26,7 +26,7 @@ async function show() {
     h("div", { class: "title" }, h("h1", {}, "Comparison ", h("span", { class: "soft" }, short(id))), stateBadge(job),
       h("div", { class: "verbs" }, csv ? h("a", { class: "button", href: `/v1/jobs/${id}/artifacts/table.csv`, download: "table.csv" }, "CSV") : null, verbs(job))),
     h("p", { class: "lead" }, h("bdi", {}, job.spec.datasets.map((each) => named.get(each) ?? short(each)).join(" → ")), " · ",
-      joined(many(job.spec.strategies.length, "strategy", "strategies"), many(job.spec.seeds.length, "seed"), `asked ${ago(job.created_at)}`, took(job))),
+      joined(many(job.spec.strategies.length, "strategy", "strategies"), many(job.spec.seeds.length, "seed"), `asked ${ago(job.created_at)}`, job.result?.seconds != null && `${lasting(job.result.seconds)} of training`)),
     job.error ? h("div", { class: "note", "data-tone": "bad" }, h("strong", {}, job.error.title), h("p", {}, job.error.detail)) : null,
     isOver ? null : h("div", { class: "panel stack" }, bar(job), h("p", { class: "small soft" }, jobWords(job))),
     job.result ? table(job.result) : null,
@@ -57,12 +57,14 @@ function table({ table: rows }) {
       h("td", { class: "num" }, row.seeds.length, row.failed.length ? h("span", { class: "why", title: row.failed.map(({ seed, reason }) => `${seed}: ${reason}`).join("; ") }, ` (${row.failed.length} failed)`) : null))))));
 }
 
+const inWords = (name, value) => (name === "memory" ? bytes(value) : name === "seconds" ? lasting(value) : figure(value));
+
 function cell(row, name, best) {
   const value = valueOf(row, name);
   if (value == null) return "–";
-  const words = name === "memory" ? bytes(value) : name === "seconds" ? lasting(value) : figure(value);
+  const words = inWords(name, value);
   const deviation = row[name].deviation;
-  return [value === best ? h("b", { class: "best" }, words) : words, deviation != null ? h("span", { class: "soft" }, ` ± ${figure(Number(deviation.toPrecision(2)))}`) : null];
+  return [best != null && words === inWords(name, best) ? h("b", { class: "best" }, words) : words, deviation != null ? h("span", { class: "soft" }, ` ± ${figure(Number(deviation.toPrecision(2)))}`) : null];
 }
 
 function drawing({ table: rows }, name, title) {
