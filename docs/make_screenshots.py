@@ -22,9 +22,9 @@ from browser import NARROW, WIDE, prefer, resize, running_browser  # noqa: E402
 from service_process import running_service  # noqa: E402
 
 FOLDER = ROOT / "docs" / "screenshots"
-TALLEST = {WIDE: 1500, NARROW: 1800}
-SHADES = 48  # of the palette: all pictures together stay small enough for a repository
-SCALE = {WIDE: 0.75, NARROW: 1.0}
+TALLEST = {WIDE: 1150, NARROW: 1250}
+SHADES = 64  # of the palette: all pictures together stay small enough for a repository
+SCALE = {WIDE: 0.7, NARROW: 0.8}
 
 
 def views(api: httpx.Client) -> dict[str, str]:
@@ -61,16 +61,19 @@ def shoot(driver: Chrome, url: str, size: tuple[int, int], scheme: str) -> Image
     busy = "return document.querySelectorAll('[aria-busy=true]').length"
     while driver.execute_script(busy) and time.monotonic() < deadline:
         time.sleep(0.1)
+    time.sleep(0.8)  # what is drawn in a second step makes a view longer
     tall = driver.execute_script("return document.documentElement.scrollHeight")
     resize(driver, (size[0], min(max(tall, size[1]), TALLEST[size])))
-    time.sleep(1)  # pictures come after the words
+    time.sleep(0.7)  # pictures come after the words
     return Image.open(io.BytesIO(base64.b64decode(driver.get_screenshot_as_base64()))).convert("RGB")
 
 
 def save(picture: Image.Image, name: str, scale: float) -> None:
     width, height = (round(side * scale) for side in picture.size)
     small = picture.resize((width, height), Image.Resampling.LANCZOS)
-    small.quantize(SHADES, dither=Image.Dither.NONE).save(FOLDER / f"{name}.png", optimize=True)
+    small.quantize(SHADES, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        FOLDER / f"{name}.png", optimize=True
+    )
 
 
 def take(url: str, folder: Path) -> None:

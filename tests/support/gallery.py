@@ -61,7 +61,7 @@ def fill(api, epochs: int = 12, compare: bool = True) -> dict[str, str]:
 
 
 def start_long_job(api, dataset: str) -> str:
-    job = submit(api, kind="train", dataset=dataset, architecture=NETWORK, epochs=10**4, patience=10**4, **LESSON)
+    job = submit(api, kind="train", dataset=dataset, architecture=NETWORK, epochs=150, patience=150, **LESSON)
     while not api.get(f"/v1/jobs/{job['id']}").json()["progress"]["step"]:
         time.sleep(0.2)
     return job["id"]

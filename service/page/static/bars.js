@@ -3,7 +3,8 @@
 import { h } from "./dom.js";
 import { figure } from "./words.js";
 
-const [WIDTH, ROW, LEFT, RIGHT] = [620, 34, 190, 110];
+const [WIDTH, ROW, LEFT, RIGHT] = innerWidth < 760 ? [330, 34, 96, 70] : [560, 34, 150, 90];
+const LONGEST = Math.floor((LEFT - 12) / 7);
 
 /** rows: [{name, mean, deviation, best}]; a mean below zero grows to the left of the line. */
 export function bars(title, rows) {
@@ -22,7 +23,7 @@ export function bars(title, rows) {
 function bar({ name, mean, deviation, best }, top, x) {
   const [start, end] = [Math.min(x(0), x(mean)), Math.max(x(0), x(mean))];
   const middle = top + ROW / 2;
-  const label = name.length > 25 ? `${name.slice(0, 24)}…` : name;
+  const label = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
   return [
     h("text", { x: LEFT - 10, y: middle + 4, "text-anchor": "end", class: best ? "strong" : null }, label, h("title", {}, name)),
     h("rect", { class: best ? "best" : "other", x: start, y: top + 7, width: Math.max(1, end - start), height: ROW - 14, rx: 4 }),

@@ -3,7 +3,9 @@
 import { h } from "./dom.js";
 import { count, figure, plain } from "./words.js";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [560, 220, 54, 26, 8];
+// A narrow screen gets a narrow drawing, and not a small one: its words stay as large.
+const WIDTH = innerWidth < 760 ? 330 : 560;
+const [HEIGHT, LEFT, BOTTOM, TOP] = [220, 54, 26, 8];
 const MOST_POINTS = 400;
 
 /** lines: [{name, points: [[x, y], ...]}]; marks: [{y, name}] are levels, {x, name} are places. */
