@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format clean
+.PHONY: install serve demo test test-all chaos check format clean screenshots
 .PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
 
@@ -43,6 +43,10 @@ check: .venv/.test-installed
 format: .venv/.test-installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Pictures of every view of the page into docs/screenshots; needs Chromium and its driver.
+screenshots: .venv/.test-installed
+	$(BIN)/python docs/make_screenshots.py $(URL)
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service

@@ -21,7 +21,9 @@ from service.jobs.routes import router as jobs
 from service.keys.routes import router as keys
 from service.learners.routes import router as learners
 from service.models.routes import router as models
+from service.page.routes import router as page
 from service.rates import Rates
+from service.session.routes import router as session
 from service.storage.routes import router as storage
 from service.watch import Watch
 
@@ -59,10 +61,10 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         lifespan=lifespan,
         generate_unique_id_function=openapi.operation_id,
-        docs_url=None,  # it would load its scripts from elsewhere; the document itself is /openapi.json
+        docs_url=None,  # it would load its scripts from elsewhere; /api is our own page of /openapi.json
         redoc_url=None,
     )
-    for router in (health, models, datasets, jobs, flashcards_router, learners, storage, keys):
+    for router in (health, models, datasets, jobs, flashcards_router, learners, storage, keys, session, page):
         app.include_router(router)
     errors.install(app)
     openapi.install(app, locked=settings.admin_key_file is not None)

@@ -12,6 +12,10 @@ from ledger.errors import NotFound
 from service.deps import House
 from service.errors import MEDIA_TYPE, OutOfRange
 
+FRESH = {"Cache-Control": "private, no-cache"}
+#: For the key that it was fetched with, and no other that signs in on the same browser.
+LASTING = {"Cache-Control": "private, max-age=31536000, immutable", "Vary": "Authorization, Cookie"}
+
 
 @dataclass(frozen=True)
 class Wish:
@@ -52,10 +56,18 @@ def file_answers(media_type: str = "application/octet-stream") -> dict[int | str
 
 
 def download(
-    house: House, tenant: str, digest: str, media_type: str, name: str, wish: Wish, *, inline: bool = False
+    house: House,
+    tenant: str,
+    digest: str,
+    media_type: str,
+    name: str,
+    wish: Wish,
+    *,
+    inline: bool = False,
+    lasting: bool = False,
 ) -> Response:
-    """A blob. Names are quoted for the header and mean nothing to us."""
-    headers = {"ETag": f'"{digest}"', "Cache-Control": "private, no-cache"}
+    """A blob. Names are quoted for the header and mean nothing to us. What lasts never changes under its address."""
+    headers = {"ETag": f'"{digest}"', **(LASTING if lasting else FRESH)}
     if _has_it(wish, digest):
         return Response(status_code=304, headers=headers)
     if wish.presign and not wish.head and (link := house.store.sign(tenant, digest, house.settings.presign_seconds)):

@@ -6,6 +6,7 @@ ServiceError
 ├── Unauthorized         401  /problems/unauthorized
 ├── Foreign              403  /problems/foreign-host, /problems/foreign-origin
 ├── WrongScope           403  /problems/scope
+├── ForeignPage          403  /problems/foreign-page
 ├── TooLarge             413  /problems/too-large
 ├── UnfitFile            422  /problems/unfit-file
 ├── OtherBody            409  /problems/idempotency-key-reused
@@ -93,6 +94,12 @@ class WrongScope(ServiceError):
     status = 403
     slug = "scope"
     title = "This key does not open that"
+
+
+class ForeignPage(ServiceError):
+    status = 403
+    slug = "foreign-page"
+    title = "That came from another page"
 
 
 class TooOften(ServiceError):

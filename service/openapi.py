@@ -7,7 +7,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from flashcards.contract.resources import Problem
-from service.auth import OPEN
+from service.auth import is_open
 from service.errors import MEDIA_TYPE
 
 PROBLEM = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -47,7 +47,7 @@ def _build(app: FastAPI, locked: bool) -> dict[str, Any]:
         for method, operation in operations.items():
             own = {code: words for code, words in operation["responses"].items() if code != "422"}
             operation["responses"] = {**_problems(path, method), **own}
-            if locked and path not in OPEN:
+            if locked and not is_open(path):
                 operation["security"] = [{"key": []}]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
@@ -56,7 +56,7 @@ def _build(app: FastAPI, locked: bool) -> dict[str, Any]:
 
 def _problems(path: str, method: str) -> dict[str, Any]:
     codes = dict(ALWAYS)
-    if path not in OPEN:
+    if not is_open(path):
         codes |= LOCKED
     if "{" in path:
         codes |= WITH_ID

@@ -5,6 +5,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from contextlib import contextmanager
 
+import browser
 import httpx
 import numpy as np
 import pytest
@@ -16,6 +17,11 @@ from service_process import running_service
 def pytest_make_parametrize_id(config, val, argname):
     """Files are made with the time of day in them: named by it, a test would be another one in every process."""
     return argname if isinstance(val, bytes) else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not browser.is_here():
+        terminalreporter.write_line(f"WARNING: the page was not looked at: {browser.MISSING}", yellow=True, bold=True)
 
 
 @pytest.fixture(scope="session")

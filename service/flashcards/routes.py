@@ -81,7 +81,7 @@ def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep, w
     """A contact sheet to look at, made by the worker."""
     with house.db.read() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
-    return download(house, tenant, row.sheet_digest, "image/png", f"{row.id}.png", wish, inline=True)
+    return download(house, tenant, row.sheet_digest, "image/png", f"{row.id}.png", wish, inline=True, lasting=True)
 
 
 @router.delete("/{flashcards_id}", status_code=204)

@@ -1,9 +1,7 @@
-from pathlib import Path
-
 import structlog
 from fastapi import APIRouter, Response
-from fastapi.responses import FileResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -14,12 +12,6 @@ from service.deps import House, HouseDep
 
 log = structlog.get_logger()
 router = APIRouter(tags=["health"])
-PAGE = Path(__file__).parent.parent / "page" / "index.html"
-CONTENT_POLICY = (
-    "default-src 'none'; img-src 'self' data:; connect-src 'self'; style-src 'unsafe-inline'; script-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-FRESH = {"Cache-Control": "no-cache"}
 
 
 class Health(Record):
@@ -29,6 +21,7 @@ class Health(Record):
 class Readiness(Record):
     ready: bool
     checks: dict[str, bool]
+    workers: dict[str, int] = Field(description="how many of each queue gave a sign of life")
 
 
 @router.get("/healthz")
@@ -39,29 +32,20 @@ async def is_alive() -> Health:
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
 def is_ready(house: HouseDep) -> Response:
     """Database, broker, store, and a worker that gave a sign of life."""
+    alive = _workers(house)
     checks = {
         "database": _database(house),
         "broker": house.doorbell.is_reachable(),
         "store": house.store.is_reachable(),
-        "worker": _worker(house),
+        "worker": bool(alive),
     }
-    body = Readiness(ready=all(checks.values()), checks=checks)
+    body = Readiness(ready=all(checks.values()), checks=checks, workers=alive)
     return Response(body.model_dump_json(), 200 if body.ready else 503, None, "application/json")
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def get_metrics(house: HouseDep) -> Response:
     return Response(telemetry.scrape(house.db), media_type=CONTENT_TYPE_LATEST)
-
-
-@router.get("/", include_in_schema=False)
-async def get_page() -> FileResponse:
-    return FileResponse(PAGE, headers={**FRESH, "Content-Security-Policy": CONTENT_POLICY})
-
-
-@router.get("/page.js", include_in_schema=False)
-async def get_page_script() -> FileResponse:
-    return FileResponse(PAGE.with_name("page.js"), media_type="text/javascript", headers=FRESH)
 
 
 def _database(house: House) -> bool:
@@ -74,8 +58,8 @@ def _database(house: House) -> bool:
     return True
 
 
-def _worker(house: House) -> bool:
+def _workers(house: House) -> dict[str, int]:
     try:
-        return bool(workers.alive(house.db))
+        return workers.alive(house.db)
     except DBAPIError:
-        return False
+        return {}

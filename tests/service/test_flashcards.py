@@ -48,6 +48,12 @@ def test_pictures(api, cards, job):
         assert min(Image.open(io.BytesIO(answer.content)).size) > 64
 
 
+def test_a_browser_may_keep_a_sheet_for_its_key(api, cards):
+    headers = api.get(f"/v1/flashcards/{cards['id']}/sheet.png").headers
+    assert headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert headers["vary"] == "Authorization, Cookie"
+
+
 @pytest.mark.parametrize(
     "query", ["offset=70", "offset=-1", "limit=0", "limit=1000000", "format=gif", "format=png&limit=101"]
 )

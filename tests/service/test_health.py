@@ -9,6 +9,7 @@ def test_ready_means_every_part_is(api):
     assert api.get("/readyz").json() == {
         "ready": True,
         "checks": {"database": True, "broker": True, "store": True, "worker": True},
+        "workers": {"cpu": 1},
     }
 
 

@@ -1,0 +1,96 @@
+// Files by drop or by choice: one after the other, each with its bar and, where it was refused, the reason.
+
+import { newKey, query, tell } from "./api.js";
+import { button, h } from "./dom.js";
+import { address } from "./links.js";
+import { bytes, figure } from "./words.js";
+
+const MOST_FILES = 20; // at once; two hundred pictures are one dataset, as a zip
+
+/** A place to drop files. `fields()` are asked when a file goes, `onDone(item)` when it is there. */
+export function dropZone({ path, title, hint, accept, fields = () => ({}), onDone = () => {} }) {
+  const list = h("ul", { class: "uploads", "aria-live": "polite" });
+  const input = h("input", { type: "file", id: "file", multiple: true, accept, on: { change: () => take(input.files) } });
+  const zone = h("div", { class: "drop", on: { dragover, dragleave: () => (zone.dataset.over = "false"), drop } },
+    h("strong", {}, title), h("span", { class: "small" }, hint), input, h("label", { for: "file" }, "Choose a file"));
+  let line = Promise.resolve();
+
+  function dragover(event) {
+    event.preventDefault();
+    zone.dataset.over = "true";
+  }
+
+  function drop(event) {
+    event.preventDefault();
+    zone.dataset.over = "false";
+    take(event.dataTransfer.files);
+  }
+
+  function take(files) {
+    const chosen = [...files];
+    input.value = "";
+    if (chosen.length > MOST_FILES) return refuse(chosen.length);
+    for (const file of chosen) line = line.then(() => one(file));
+  }
+
+  function refuse(number) {
+    const words = `Those are ${number} files, and up to ${MOST_FILES} go at once. Images belong into one zip: folders in it are labels.`;
+    list.prepend(h("li", {}, h("p", { role: "alert" }, h("strong", { class: "why" }, "Nothing was sent. "), words)));
+  }
+
+  async function one(file) {
+    const words = h("p", { class: "small soft" }, "waiting");
+    const bar = h("progress", { max: 1, value: 0, "aria-label": `Upload of ${file.name}` });
+    const entry = h("li", {}, h("strong", {}, h("bdi", {}, file.name)), bar, words);
+    list.prepend(entry);
+    try {
+      const item = await send(`${path}${query({ name: file.name.slice(0, 200), ...fields(file) })}`, file, entry, bar, words);
+      bar.remove();
+      words.replaceChildren(`${bytes(file.size)}, ready: `, h("a", { href: address(item.id) }, h("bdi", {}, item.name)));
+      onDone(item);
+    } catch (error) {
+      bar.remove();
+      words.className = "small";
+      words.setAttribute("role", "alert");
+      words.replaceChildren(h("strong", { class: "why" }, `${error.title} `), error.detail);
+    }
+  }
+
+  return h("div", {}, zone, list);
+}
+
+/** By XMLHttpRequest: fetch does not tell how much has gone. */
+function send(path, file, entry, bar, words) {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest();
+    const stop = button("Stop", async () => request.abort(), { class: "bare" });
+    entry.append(stop);
+    const end = (settle, value) => {
+      stop.remove();
+      settle(value);
+    };
+    request.upload.onprogress = ({ loaded, total }) => {
+      bar.value = total ? loaded / total : 0;
+      words.textContent = loaded < total ? `${bytes(loaded)} of ${bytes(total)}, ${figure(Math.floor((100 * loaded) / total))} %` : "sent; it is being checked";
+    };
+    request.onload = () => {
+      const body = read(request.responseText);
+      if (request.status < 300) return end(done, body);
+      if (request.status === 401) tell("service-locked", body.detail);
+      end(fail, { title: `${body.title ?? "It was refused"}.`, detail: body.detail ?? `The service answered ${request.status}.` });
+    };
+    request.onerror = () => end(fail, { title: "It broke off.", detail: "The service is not reachable, or it closed the door before the file was through. Nothing was kept." });
+    request.onabort = () => end(fail, { title: "Stopped.", detail: "Nothing was kept." });
+    request.open("POST", path);
+    request.setRequestHeader("Idempotency-Key", newKey());
+    request.send(file);
+  });
+}
+
+function read(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

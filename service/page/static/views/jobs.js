@@ -1,0 +1,54 @@
+import { get } from "../api.js";
+import { byId, empty, h } from "../dom.js";
+import { start, wake } from "../frame.js";
+import { jobRows } from "../jobrow.js";
+import { growing } from "../list.js";
+
+const filters = byId("filters");
+const chosen = () => Object.fromEntries(new FormData(filters));
+
+/** What kinds there are is in the document of the API: this page need not know. */
+async function fillKinds() {
+  const { paths } = await get("/openapi.json");
+  const { schema } = paths["/v1/jobs"].get.parameters.find(({ name }) => name === "kind");
+  const kinds = schema.enum ?? schema.anyOf?.find((each) => each.enum)?.enum ?? [];
+  byId("kind").append(...kinds.map((kind) => h("option", {}, kind)));
+}
+
+function fromAddress() {
+  for (const [name, value] of new URLSearchParams(location.search))
+    if (filters.elements[name]) filters.elements[name].value = value;
+}
+
+function toAddress() {
+  const said = Object.entries(chosen()).filter(([, value]) => value);
+  history.replaceState(null, "", said.length ? `?${new URLSearchParams(said)}` : location.pathname);
+  wake();
+}
+
+function draw(jobs) {
+  if (jobs.length) return jobRows(jobs);
+  const isFiltered = Object.values(chosen()).some(Boolean);
+  return isFiltered
+    ? empty("No job is like that", "Take away a filter to see the others.")
+    : empty("No jobs yet", "Train on a ", h("a", { href: "/datasets" }, "dataset"), ", or capture cards from a ", h("a", { href: "/models" }, "model"), ".");
+}
+
+const show = growing("/v1/jobs", draw, chosen);
+let isReady = false;
+
+filters.addEventListener("submit", (event) => {
+  event.preventDefault();
+  toAddress();
+});
+filters.addEventListener("change", toAddress);
+
+start(async () => {
+  if (!isReady) {
+    fromAddress();
+  }
+  const jobs = await show();
+  if (!isReady) fillKinds().then(fromAddress);
+  isReady = true;
+  return jobs.some(({ state }) => state === "running") ? 2000 : 4000;
+});
