@@ -28,12 +28,12 @@ class Scheduled(FlashcardsReplay):
 
     first, last = 0.1, 1.0
 
-    def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
         spec = self.setting.work.spec
         batches = -(-self.train_images // spec.batch_size)
         done = (now.epoch - 1 + now.batch / batches) / spec.epochs
         self.weight = self.setting.config.weight * (self.first + (self.last - self.first) * done)
-        return super().loss(x_BCHW, now)
+        return super().loss(x_BCHW, target, now)
 
 
 class Rising(Scheduled):
@@ -86,8 +86,8 @@ class LatentsHeld(FlashcardsReplay):
 
     pull = 0.1
 
-    def loss(self, x_BCHW: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
-        loss, error = super().loss(x_BCHW, now)
+    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, error = super().loss(x_BCHW, target, now)
         if self.replay is None:
             return loss, error
         old_BCHW = self.shown_BCHW[len(x_BCHW) :]
