@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format clean
+.PHONY: install serve demo test test-all chaos check format openapi clean
 .PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
 
@@ -43,6 +43,11 @@ check: .venv/.test-installed
 format: .venv/.test-installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What a test compares the API with; through a second file, so that a tree that does not import leaves the first alone.
+openapi: .venv/.test-installed
+	$(BIN)/python -m service.document > docs/openapi.json.new
+	@mv docs/openapi.json.new docs/openapi.json
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service
