@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format clean screenshots
+.PHONY: install serve demo test test-all chaos check format openapi clean screenshots
 .PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
 
@@ -47,6 +47,11 @@ format: .venv/.test-installed
 # Pictures of every view of the page into docs/screenshots; needs Chromium and its driver.
 screenshots: .venv/.test-installed
 	$(BIN)/python docs/make_screenshots.py $(URL)
+
+# What a test compares the API with; through a second file, so that a tree that does not import leaves the first alone.
+openapi: .venv/.test-installed
+	$(BIN)/python -m service.document > docs/openapi.json.new
+	@mv docs/openapi.json.new docs/openapi.json
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service

@@ -1,6 +1,8 @@
 """Prometheus text. What the ledger knows is asked of it at the scrape; only requests are counted here."""
 
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -48,7 +50,17 @@ class LedgerCollector(Collector):
         return [jobs, waiting, alive]
 
 
-def scrape(db: Database) -> bytes:
+class DiskCollector(Collector):
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def collect(self) -> Iterable[Metric]:
+        free = shutil.disk_usage(self._home).free
+        yield GaugeMetricFamily("flashcards_disk_free_bytes", "Room where this API keeps its files", value=free)
+
+
+def scrape(db: Database, home: Path) -> bytes:
     ledger = CollectorRegistry()
     ledger.register(LedgerCollector(db))
+    ledger.register(DiskCollector(home))
     return generate_latest(REGISTRY) + generate_latest(ledger)

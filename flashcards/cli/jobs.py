@@ -39,7 +39,7 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
 
 @app.command()
 def watch(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
-    """Watch a job until it has ended. Ctrl-C leaves it running."""
+    """Watch a job until it has ended. Ctrl-C asks whether to cancel it, or only to stop watching."""
     with connect(ctx) as client:
         print_outcome(watch_job(client, client.jobs.get(id), quiet=as_json), as_json)
 

@@ -11,6 +11,7 @@ from flashcards.cli import (
     compare,
     datasets,
     demo,
+    doctor,
     jobs,
     keys,
     learners,
@@ -46,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (processes, demo, work, compare, capsule, storage):
+for part in (processes, demo, doctor, work, compare, capsule, storage):
     part.add_to(app)
 app.add_typer(models.app, name="models", help="Networks: architecture and weights.")
 app.add_typer(datasets.app, name="datasets", help="Images to train and to evaluate on.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.filesize import decimal
 
+from flashcards.cli import interrupt
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
 from flashcards.contract.class_results import (
@@ -34,19 +35,17 @@ if TYPE_CHECKING:
     from flashcards.client import Client
 
 Facts = list[tuple[str, object]]
-INTERRUPTED = 130  # as shells count a Ctrl-C
 
 
 def watch(client: "Client", job: Job, quiet: bool) -> Job:
-    """Until it has ended. Ctrl-C ends the watching, never the job."""
+    """Until it has ended. Ctrl-C ends the watching, and the job only where its user says so."""
     try:
         if quiet:
             return client.jobs.wait(job.id)
         with job_bars() as bars:
             return client.jobs.wait(job.id, on_event=JobBar(bars, job.kind).show)
     except KeyboardInterrupt:
-        say(f"{job.id} goes on without you. To watch it again: flashcards jobs watch {job.id}")
-        raise typer.Exit(INTERRUPTED) from None
+        interrupt.leave(client, job.id)
 
 
 def print_outcome(job: Job, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from pydantic_core import to_jsonable_python
 
 from flashcards.client import storage
 from flashcards.client.datasets import Datasets
+from flashcards.client.examine import examine
 from flashcards.client.fields import (
     AnalyzeFields,
     CaptureFields,
@@ -26,6 +27,7 @@ from flashcards.client.models import Models
 from flashcards.contract.resources import Job, Storage, StoredFile, Validated
 from flashcards.contract.specs import Spec
 from flashcards.errors import ApiError
+from flashcards.findings import Finding
 
 DEFAULT_URL = "http://127.0.0.1:8642"
 
@@ -113,6 +115,10 @@ class Client:
                 return True
         except (httpx.TransportError, ApiError):
             return False
+
+    def examine(self) -> list[Finding]:
+        """What is well with the service and what is not, and what to do about it."""
+        return examine(self._http)
 
     def close(self) -> None:
         self._http.close()

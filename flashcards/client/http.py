@@ -121,6 +121,10 @@ class Http:
 
         patiently(self.url, ask)
 
+    def probe(self, path: str) -> httpx.Response:
+        """One try, and whatever comes back: what a refusal says is of interest too."""
+        return self._client.get(path)
+
     @contextmanager
     def stream(
         self, path: str, headers: Mapping[str, str] | None = None, timeout: float | None = None
@@ -137,6 +141,10 @@ class Http:
         if not answer.is_success:
             raise refusal(answer)
         return answer
+
+
+def is_local(url: str) -> bool:
+    return _host(url) in LOOPBACK
 
 
 def _authorization(key: str | None) -> dict[str, str]:

@@ -45,7 +45,7 @@ def is_ready(house: HouseDep) -> Response:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def get_metrics(house: HouseDep) -> Response:
-    return Response(telemetry.scrape(house.db), media_type=CONTENT_TYPE_LATEST)
+    return Response(telemetry.scrape(house.db, house.settings.home), media_type=CONTENT_TYPE_LATEST)
 
 
 def _database(house: House) -> bool:
