@@ -24,7 +24,7 @@ from service_process import running_service  # noqa: E402
 FOLDER = ROOT / "docs" / "screenshots"
 TALLEST = {WIDE: 1150, NARROW: 1250}
 SCALE = {WIDE: 0.6, NARROW: 0.7}
-OFTEN, SELDOM = 40, 56  # colours of the palette: grounds and inks as they are, and of the rest those furthest apart
+OFTEN, SELDOM = 24, 36  # colours of the palette: grounds and inks as they are, and of the rest those furthest apart
 
 
 def views(api: httpx.Client) -> dict[str, str]:
