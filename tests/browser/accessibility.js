@@ -83,7 +83,8 @@ while (texts.nextNode()) {
   const style = getComputedStyle(node);
   const inDrawing = node.namespaceURI.endsWith("svg");
   let ground = groundOf(inDrawing ? node.closest("svg") : node);
-  const box = inDrawing ? node.parentElement.querySelector("rect") : null;
+  const isOnBox = inDrawing && node.parentElement.localName !== "svg"; // words and their ground are a group
+  const box = isOnBox ? node.parentElement.querySelector("rect") : null;
   if (box) {
     const fill = rgba(getComputedStyle(box).fill);
     ground = over([...fill.slice(0, 3), fill[3] * Number(getComputedStyle(box).fillOpacity)], ground);

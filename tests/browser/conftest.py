@@ -139,7 +139,7 @@ def compared(api, dataset, digits):
     other = push_dataset(api, npz(x_train=255 - digits["x_train"], x_test=255 - digits["x_test"]), name="inverted")
     spec = {"datasets": [dataset["id"], other["id"]], "strategies": [{"kind": "naive"}, {"kind": "joint"}]}
     job = submit(api, kind="compare", seeds=[0, 1], architecture="blk_1_fil_4", **LESSON, **spec)
-    return wait_for(api, job["id"], 170)["id"]
+    return wait_for(api, job["id"], 330)["id"]
 
 
 @pytest.fixture

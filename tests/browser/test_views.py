@@ -69,6 +69,7 @@ def test_the_checks_see_what_is_wrong(page):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # nine jobs, on a machine that others use too
 def test_a_comparison_has_its_table(page, compared):
     page.open(f"/compare/{compared}", "Average MAE")
     page.check()
