@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flashcards.client import Client
     from flashcards.measure import measure_capsule
+    from flashcards.views import show
 
-__all__ = ["Client", "measure_capsule"]
+__all__ = ["Client", "measure_capsule", "show"]
 __version__ = "0.1.0"
 
 
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> Any:
         from flashcards.measure import measure_capsule
 
         return measure_capsule
+    if name == "show":
+        from flashcards.views import show
+
+        return show
     raise AttributeError(f"module 'flashcards' has no attribute {name!r}")
