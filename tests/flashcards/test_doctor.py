@@ -91,7 +91,7 @@ def test_without_a_worker_it_says_what_to_start(workerless):
     assert "flashcards worker" in told[wrong + 1]
 
 
-@pytest.mark.parametrize("key", ["", new_token()])
+@pytest.mark.parametrize("key", ["", new_token()], ids=["none", "a stranger's"])
 def test_a_door_that_stays_closed(locked, key):
     found = examine(locked.url, exit_code=1, FLASHCARDS_KEY=key)
     assert [what for what, finding in found.items() if finding["ok"] is False] == ["key"]
