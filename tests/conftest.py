@@ -1,4 +1,5 @@
 import os
+import signal
 
 # numpy's threads spin while they wait: on a machine that other tests share they cost minutes.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -12,6 +13,12 @@ import pytest
 from making import make_key, npz, push_dataset, push_model
 from servers import open_folder, postgres, s3_server
 from service_process import running_service
+
+
+def pytest_configure(config):
+    """A shell starts what runs in its background deaf to Ctrl-C, and so would be all that is started here."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(config, val, argname):

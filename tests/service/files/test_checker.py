@@ -86,7 +86,8 @@ def test_a_model(loop: str, weights: Path) -> None:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_dataset(loop: str, images: Path) -> None:
     facts = on(loop, check(images, DATASET))
-    split = Split(count=10, shape=ImageShape(3, 3, 1), dtype="uint8", low=0, high=89, classes=4)
+    labels = {"classes": 4, "lowest_label": 0, "highest_label": 3}
+    split = Split(count=10, shape=ImageShape(3, 3, 1), dtype="uint8", low=0, high=89, **labels)
     assert facts == DatasetFacts(format="npz", splits={"train": split})
 
 
