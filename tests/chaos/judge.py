@@ -56,5 +56,7 @@ class Judge:
                 return self.digests.get((job.id, "model.safetensors"))
             case "capture":
                 return self.digests.get((job.id, "cards.npy"))
+            case "predict":
+                return self.digests.get((job.id, "reconstructions.npy"))
         assert job.result is not None
         return [job.result[name] for name in ("mae", "psnr", "ssim")]

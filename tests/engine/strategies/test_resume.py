@@ -54,7 +54,7 @@ def stop_at(nth):
 def test_it_ends_with_the_same_bits(new_learner, new_report, never, scenario, strategy):
     family = "vae" if strategy["kind"] == "cl_vae" else "blk"
     learner = new_learner(architecture=f"{family}_1_fil_8", scenario=scenario, noise=0.05)
-    asked = {"strategy": strategy, "epochs": 5, "batch_size": 12, "learning_rate": 0.02}
+    asked = {"strategy": strategy, "epochs": 5, "batch_size": 12, "learning_rate": 0.02, "decay": 0}
     first = learner.learn("low", **asked)
     unbroken = first.learn("high", **asked)
     # At first it is asked while cards are made; then after each of nine steps an epoch, and while validating.
