@@ -6,8 +6,10 @@ over all seeds, the rest over the first few: they show directions, and cost the 
 """
 
 import argparse
+import shlex
 import shutil
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +191,11 @@ class Edition:
     names: list[str]
     report: Report
     few: Seeds
+    asked: str = ""  # on the command line
+
+    @property
+    def command(self) -> str:
+        return f'make reproduce-capture REPRODUCE="{self.asked}"' if self.asked else "make reproduce-capture"
 
     def sections(self) -> list[tuple[str, Lines]]:
         return [(SECTIONS[name][0], SECTIONS[name][1](self._over(name))) for name in self.names]
@@ -205,7 +212,8 @@ def write(edition: Edition) -> Path:
     head = [
         "# The paper, reproduced: capture",
         "",
-        "Made by `make reproduce-capture` from real data, with the jobs of this tree. Test MAE throughout, mean and",
+        f"Made by `{edition.command}` from real data, with the",
+        "jobs of this tree; sections that are missing were not asked for. Test MAE throughout, mean and",
         f"deviation over {len(report.seeds)} seed(s) in Table 1 and {len(edition.few)} elsewhere; where a table does",
         f"not say otherwise {report.architecture}, {size.image}, {size.images} training and {size.tests} test images,",
         f"{size.epochs} epochs in batches of {size.batch} for parent and child, as many cards as training images.",
@@ -235,10 +243,17 @@ def main(words: list[str] | None = None) -> int:
     size = Size(asked.images, asked.tests, asked.epochs, asked.seeds, threads=asked.threads)
     lab = Lab(asked.folder, data_folder(), size)
     report = Report(lab, asked.architecture, asked.docs, asked.seeds, asked.compared.split(","))
-    edition = Edition(asked.only.split(","), report, asked.few)
+    edition = Edition(asked.only.split(","), report, asked.few, shlex.join(_told_of(words)))
     lab.walk(lambda _: edition.sections() and None)
     lab.console.print(f"wrote {write(edition)}")
     return 0
+
+
+def _told_of(words: list[str] | None) -> list[str]:
+    """What decides about the figures; where steps and report lie does not."""
+    words = sys.argv[1:] if words is None else words
+    places = [place for place, word in enumerate(words) if word in ("--folder", "--docs")]
+    return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
 
 
 def _seeds(text: str) -> Seeds:
