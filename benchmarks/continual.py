@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import trials
 from benchmarks.estimates import NEEDED, tracking
-from benchmarks.lab import Size
+from benchmarks.lab import Size, spread
 from benchmarks.real import data_folder
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 from engine.strategies.flashcards import FlashcardsReplay
@@ -109,12 +108,6 @@ def table(found: Found) -> Table:
             f"{seconds:.0f}",
         )
     return shown
-
-
-def spread(values: list[float], sign: str = "") -> str:
-    # numpy's, since that of `statistics` fails on the NaN of a run that is only planned or that diverged.
-    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
-    return f"{np.mean(values):{sign}.4f}{deviation}"
 
 
 def remarks(found: Found) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.lab import Lab, Made, Size
+from benchmarks.lab import Lab, Made, Size, spread
 from benchmarks.real import data_folder
 
 ROOT = Path(__file__).parents[1]
@@ -45,11 +45,6 @@ def experiment(
     return {dataset: {source: ratios(lab, dataset, source, architecture) for source in sources} for dataset in datasets}
 
 
-def told(values: list[float]) -> str:
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.mean(values):.3f} +- {deviation:.3f}"
-
-
 def show(console: Console, lab: Lab, datasets: list[str], sources: list[str], architecture: str) -> bool:
     table = Table("dataset", "parent's MAE", *sources, "targets: capsule, latent; the paper's mazes")
     beaten = True
@@ -58,8 +53,8 @@ def show(console: Console, lab: Lab, datasets: list[str], sources: list[str], ar
         own = [parent(lab, dataset, seed, architecture).test_mae for seed in lab.size.seeds]
         table.add_row(
             dataset,
-            told(own),
-            *(told(found[source]) for source in sources),
+            spread(own),
+            *(spread(found[source]) for source in sources),
             f"{capsule:.2f}, {latent:.2f}; {paper:.2f}",
         )
         default = min(statistics.mean(found[source]) for source in sources if source != "maze")

@@ -92,6 +92,13 @@ def alpha_of(weights: dict[str, torch.Tensor]) -> float:
     return float("nan") if found is None else found
 
 
+def spread(values: list[float], sign: str = "") -> str:
+    """Mean, and the deviation where there is one."""
+    # numpy's, since that of `statistics` fails on the NaN of a run that is only planned or that diverged.
+    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):{sign}.4f}{deviation}"
+
+
 def write_report(path: Path, head: list[str], sections: list[tuple[str, list[str]]]) -> Path:
     """Markdown: what stands above, then each section under its title."""
     lines = [*head, ""]
@@ -122,6 +129,7 @@ class Lab:
     console: Console = field(default_factory=Console)
     planned: dict[str, float] = field(default_factory=dict)
     planning: bool = False
+    used: set[Path] = field(default_factory=set)  # folders of the steps that were asked for
     done: float = 0.0
     spent: float = 0.0
 
@@ -209,6 +217,7 @@ class Lab:
             if not kept.exists():
                 self.planned[key] = cost
             return Made(folder, {})
+        self.used.add(folder)
         if not kept.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)

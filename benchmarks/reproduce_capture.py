@@ -14,10 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks import paper
-from benchmarks.lab import Lab, Made, Size, write_report
+from benchmarks.lab import Lab, Made, Size, spread, write_report
 from benchmarks.real import data_folder
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +75,7 @@ class Report:
                 for made in (self.parents(dataset), self.children(dataset, "maze"))
             )
             theirs = ", ".join(f"{alpha:.4f}" for alpha in paper.ALPHA[dataset])
-            lines.append(_row(dataset, *map(_spread, found), _spread(fresh), theirs))
+            lines.append(_row(dataset, *map(spread, found), spread(fresh), theirs))
         return lines
 
     def architectures(self) -> Lines:
@@ -171,13 +169,7 @@ def _row(*cells: str) -> str:
 
 
 def _told(made: list[Made]) -> str:
-    return _spread([each.test_mae for each in made])
-
-
-def _spread(values: list[float]) -> str:
-    # numpy's, which takes the numbers that are none while the experiment is only walked through
-    deviation = f" +- {np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4f}{deviation}"
+    return spread([each.test_mae for each in made])
 
 
 def _times(children: list[Made], parents: list[Made]) -> float:
@@ -208,7 +200,8 @@ class Edition:
 
 def write(edition: Edition) -> Path:
     report, size = edition.report, edition.report.lab.size
-    seconds = sum(Made(path.parent, {}).seconds for path in (report.lab.folder / size.name).rglob("result.json"))
+    sections = edition.sections()
+    seconds = sum(Made(folder, {}).seconds for folder in report.lab.used)
     head = [
         "# The paper, reproduced: capture",
         "",
@@ -223,7 +216,7 @@ def write(edition: Edition) -> Path:
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule,",
         "which was kept from the data. Both without a pass (r = 0).",
     ]
-    return write_report(report.docs / "reproduction.md", head, edition.sections())
+    return write_report(report.docs / "reproduction.md", head, sections)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import continual, paper
-from benchmarks.continual import spread
 from benchmarks.estimates import Tracking, tracking
-from benchmarks.lab import Lab, Size, write_report
+from benchmarks.lab import Lab, Size, spread, write_report
 from benchmarks.real import data_folder
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 from engine.plots import BLUE, DOTS, GREY, STYLE, as_png, drawing

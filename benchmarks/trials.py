@@ -23,16 +23,21 @@ from engine.task_cards import TaskCards, as_batches, open_task_cards
 from flashcards.contract.strategies import Flashcards
 
 
+def done(strategy: FlashcardsReplay, now: Standing) -> float:
+    """How much of the training lies behind the step to come."""
+    spec = strategy.setting.work.spec
+    batches = -(-strategy.train_images // spec.batch_size)
+    return (now.epoch - 1 + now.batch / batches) / spec.epochs
+
+
 class Scheduled(FlashcardsReplay):
     """lambda moves in a straight line over the training; lambda of the config is its larger end."""
 
     first, last = 0.1, 1.0
 
     def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
-        spec = self.setting.work.spec
-        batches = -(-self.train_images // spec.batch_size)
-        done = (now.epoch - 1 + now.batch / batches) / spec.epochs
-        self.weight = self.setting.config.weight * (self.first + (self.last - self.first) * done)
+        moved = (self.last - self.first) * done(self, now)
+        self.weight = self.setting.config.weight * (self.first + moved)
         return super().loss(x_BCHW, target, now)
 
 
@@ -54,11 +59,9 @@ class SlowStart(FlashcardsReplay):
         self.training = training
 
     def begin_step(self, rate: float) -> None:
-        spec, now = self.setting.work.spec, self.training.now
-        batches = -(-self.train_images // spec.batch_size)
-        done = (now.epoch - 1 + (now.batch + 1) / batches) / spec.epochs
         if self.replay is not None:
-            self.training.optimizer.param_groups[0]["lr"] = rate * min(1.0, done / self.share)
+            slowed = rate * min(1.0, done(self, self.training.now) / self.share)
+            self.training.optimizer.param_groups[0]["lr"] = slowed
 
 
 class Trusted(FlashcardsReplay):

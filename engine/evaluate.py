@@ -67,9 +67,8 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     return Outcome(result, [METRICS, picture])
 
 
-def choose_images(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
-    """The split that was asked for, under the name the result gives it."""
-    wanted = work.spec.split if isinstance(work.spec, EvaluateSpec) else "auto"
+def open_split(work: Work, wanted: str, report: Report) -> tuple[str, Images]:
+    """Images that the network takes: of this split, or with `auto` of the first there is."""
     asked = ("test", "train") if wanted == "auto" else (wanted,)
     for split in asked:
         images = load_images(work.dataset.path, split, work.model.range)
@@ -83,6 +82,13 @@ def choose_images(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
         raise DatasetUnfit(f"the network takes images of {work.model.input}; these are {images.shape}")
     if (words := images.stray()) is not None:
         report.note(words)
+    return split, images
+
+
+def choose_images(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
+    """The split that was asked for, under the name the result gives it."""
+    wanted = work.spec.split if isinstance(work.spec, EvaluateSpec) else "auto"
+    split, images = open_split(work, wanted, report)
     if wanted != "auto" or split == "test":
         return split, images, np.arange(len(images))
     report.note(

@@ -10,8 +10,9 @@ import torch
 from engine import pictures
 from engine.class_measures import log_probabilities, scores
 from engine.class_plots import called
-from engine.data import Images, has_labels, load_images, load_labels
+from engine.data import Images, has_labels, load_labels
 from engine.errors import DatasetUnfit, Diverged
+from engine.evaluate import open_split
 from engine.evaluate_classifier import TOLD_CLASSES, refuse_infinite
 from engine.files import write_whole
 from engine.measures import mae_B
@@ -40,16 +41,7 @@ def predict(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
 
 def _choose(work: Work, report: Report) -> tuple[str, Images, np.ndarray]:
     spec: PredictSpec = work.spec
-    for split in ("test", "train") if spec.split == "auto" else (spec.split,):
-        images = load_images(work.dataset.path, split, work.model.range)
-        if images is not None:
-            break
-    else:
-        raise DatasetUnfit(f"the dataset has no images in split {spec.split}")
-    if images.shape != work.model.input:
-        raise DatasetUnfit(f"the network takes images of {work.model.input}; these are {images.shape}")
-    if (words := images.stray()) is not None:
-        report.note(words)
+    split, images = open_split(work, spec.split, report)
     rows = np.arange(min(spec.limit, len(images))) if spec.rows is None else np.array(spec.rows)
     if rows.max() >= len(images):
         raise DatasetUnfit(f"there is no row {rows.max()}: split {split} has {len(images):,} images")

@@ -4,6 +4,8 @@ from pydantic import Field
 
 from flashcards.contract.base import Record
 
+LOW_DISK_BYTES = 1024**3
+
 
 class Finding(Record):
     what: str = Field(description="what was looked at")

@@ -12,14 +12,12 @@ from pydantic_core import to_json
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from flashcards.findings import Finding, good, wrong
+from flashcards.findings import LOW_DISK_BYTES, Finding, good, wrong
 from ledger.db import Database
 from ledger.doorbell import Doorbell
 from ledger.settings import Settings, load_settings
 from ledger.store import Store
 from service.bind import check_bind, settle_port
-
-LOW_DISK_BYTES = 1024**3
 
 
 def main() -> None:

@@ -10,10 +10,9 @@ from pydantic_core import from_json
 import flashcards
 from flashcards.client.answers import refusal
 from flashcards.client.http import Http
-from flashcards.findings import Finding, good, unseen, wrong
+from flashcards.findings import LOW_DISK_BYTES, Finding, good, unseen, wrong
 
 JOBS = "/v1/jobs"
-LOW_DISK_BYTES = 1024**3
 FIGURE = re.compile(r'^flashcards_(\w+?)(?:\{queue="(\w+)"\})? (\S+)$', re.MULTILINE)
 #: What to do about a part that /readyz misses.
 ADVICE = {

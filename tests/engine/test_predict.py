@@ -85,3 +85,9 @@ def test_answers_that_are_no_numbers(predict_work, new_model, report, never):
     broken = new_model(architecture=TINY, spoil=lambda network: network.heads[0].bias.fill_(float("nan")))
     with pytest.raises(Diverged, match="look at its weights"):
         run(predict_work(model=broken), report, never)
+
+
+def test_a_split_without_images_says_so(predict_work, as_dataset, report, never, digits):
+    dataset = as_dataset(x_train=digits["x_train"], x_test=digits["x_test"][:0])
+    with pytest.raises(DatasetUnfit, match="test has no images"):
+        run(predict_work(dataset=dataset), report, never)
