@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format openapi clean screenshots
+.PHONY: install serve demo test test-all chaos check format openapi client clean screenshots
 .PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
 
@@ -52,6 +52,10 @@ screenshots: .venv/.test-installed
 openapi: .venv/.test-installed
 	$(BIN)/python -m service.document > docs/openapi.json.new
 	@mv docs/openapi.json.new docs/openapi.json
+
+# The client that waits, from the one that awaits; a test says when they differ.
+client: .venv/.test-installed
+	$(BIN)/python tests/support/sync_of.py
 
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service

@@ -3,13 +3,13 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from flashcards.cli.bars import in_words
 from flashcards.cli.options import AsJson, Id, Ids, Labels, Limit, as_labels, connect
 from flashcards.cli.output import age, moment, print_deleted, print_item, print_json, print_list
 from flashcards.cli.watch import print_outcome, result_facts
 from flashcards.cli.watch import watch as watch_job
 from flashcards.contract.resources import Job, JobState, JobSummary
 from flashcards.contract.specs import JobKind
+from flashcards.progress import in_words
 
 app = typer.Typer(no_args_is_help=True)
 COLUMNS = ("id", "kind", "state", "done", "age", "labels")

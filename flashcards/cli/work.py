@@ -295,13 +295,13 @@ def predict(
 def do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -> Job | None:
     """The job once it has succeeded; None if nobody waits for it."""
     with connect(ctx) as client:
-        job = client.submit(spec)
+        asked = client.submit(spec)
         if detach:
-            print_json(job) if as_json else typer.echo(job.id)
+            print_json(asked) if as_json else typer.echo(asked.id)
             return None
         if not as_json:
-            say(job.id)
-        job = watch(client, job, quiet=as_json)
+            say(asked.id)
+        job = watch(client, asked, quiet=as_json)
     print_outcome(job, as_json)
     return job
 

@@ -1,3 +1,4 @@
+# Made from aio/examine.py by `make client`: change it there.
 """What a person would look at when something does not work, asked of the service itself."""
 
 import re
@@ -36,10 +37,9 @@ def examine(http: Http) -> list[Finding]:
         return [_no_answer(http.url, error)]
 
 
-def _parts_of(http: Http, document: dict[str, Any]) -> Iterator[Finding]:
-    yield _key(http, _wants_key(document))
-    yield from _readiness(http.probe("/readyz"))
-    yield from _figures(http.probe("/metrics"))
+def _parts_of(http: Http, document: dict[str, Any]) -> list[Finding]:
+    key = _key(http, _wants_key(document))
+    return [key, *_readiness(http.probe("/readyz")), *_figures(http.probe("/metrics"))]
 
 
 def _document(answer: httpx.Response) -> dict[str, Any] | None:

@@ -84,7 +84,7 @@ function head(job) {
   const isEnded = ENDED.has(job.state);
   return h("div", { "data-key": "head" },
     h("div", { class: "title" }, h("h1", {}, `${job.kind[0].toUpperCase()}${plain(job.kind.slice(1))} `, h("span", { class: "soft" }, short(id))), stateBadge(job), ...labels,
-      h("div", { class: "verbs" }, verbs(job), isEnded && mayWrite() && !job.parent ? button("Delete", gone, { class: "danger" }) : null)),
+      h("div", { class: "verbs" }, isEnded ? h("a", { class: "button", href: `/v1/jobs/${id}/report.html` }, "Report") : null, verbs(job), isEnded && mayWrite() && !job.parent ? button("Delete", gone, { class: "danger" }) : null)),
     h("p", { class: "lead" }, h("time", { datetime: job.created_at, title: date(job.created_at) }, joined(`asked ${ago(job.created_at)}`, took(job))),
       job.parent ? [" · part of ", linkTo(job.parent)] : null, " · ", h("code", {}, id)));
 }
