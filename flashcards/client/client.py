@@ -108,6 +108,14 @@ class Client(Parts):
         except (httpx.TransportError, ApiError):
             return False
 
+    def answers(self) -> bool:
+        """Is anybody there? Asks once."""
+        try:
+            with self._http.stream("/healthz"):
+                return True
+        except (httpx.TransportError, ApiError):
+            return False
+
     def examine(self) -> list[Finding]:
         """What is well with the service and what is not, and what to do about it."""
         return examine(self._http)

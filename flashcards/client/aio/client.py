@@ -107,6 +107,14 @@ class AsyncClient(Parts):
         except (httpx.TransportError, ApiError):
             return False
 
+    async def answers(self) -> bool:
+        """Is anybody there? Asks once."""
+        try:
+            async with self._http.stream("/healthz"):
+                return True
+        except (httpx.TransportError, ApiError):
+            return False
+
     async def examine(self) -> list[Finding]:
         """What is well with the service and what is not, and what to do about it."""
         return await examine(self._http)
