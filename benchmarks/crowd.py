@@ -26,11 +26,11 @@ from ledger.tables import (
     Metric,
     Model,
     Version,
-    Worker,
 )
 
 AT_ONCE = 5_000
 START = 1.75e9
+STEPS_TOLD = 7
 ARCHITECTURE = BlkArchitecture(blocks=4, filters=32).model_dump(mode="json")
 KINDS = ("train", "capture", "evaluate")
 #: Of each kind; the sizes of their files do not matter here, their number does.
@@ -67,7 +67,7 @@ class Crowd:
             table: []
             for table in (
                 *(Dataset, Model, Flashcards, Learner, Version, Job),
-                *(JobInput, Attempt, Event, Metric, Blob, Artifact, Worker),
+                *(JobInput, Attempt, Event, Metric, Blob, Artifact),
             )
         }
         self.newest: dict[str, str] = {}
@@ -76,8 +76,6 @@ class Crowd:
         for number in range(size.jobs):
             self._add_job(number, size.jobs)
         self._add_learners(size.learners)
-        far = START * 2  # a worker that is never found dead
-        self.rows[Worker].append({"id": new_id("worker"), "queue": "cpu", "host": "here", "pid": 1, "seen_at": far})
 
     def _add(self, table: Any, **columns: Any) -> None:
         self.rows[table].append(columns)
@@ -132,7 +130,7 @@ class Crowd:
             "capture": {"model": model, "count": 500},
             "evaluate": {"model": model, "dataset": dataset},
         }[kind]
-        spec = job_spec.validate_python({"kind": kind, **fields}).model_dump(mode="json")
+        spec = {**SPECS[kind], **fields}
         ended = START + number + 60 if state != "queued" else None
         if state == "succeeded":
             self.newest[f"{kind} job"] = id
@@ -149,7 +147,7 @@ class Crowd:
             labels={"line": str(number % 7)},
             attempt=0 if state == "queued" else 1,
             max_attempts=3,
-            seq=1 if state == "queued" else 42,
+            seq=1 if state == "queued" else STEPS_TOLD + 3,
             progress={"fraction": 1.0, "step": 1000, "steps": 1000},
             result=result,
             error=failure if state == "failed" else None,
@@ -166,7 +164,7 @@ class Crowd:
     def _add_history(self, id: str, kind: str, state: str, number: int) -> None:
         times = {"started_at": START + number, "ended_at": START + number + 60}
         self._add(Attempt, job_id=id, number=1, worker_id="worker_" + "0" * 32, outcome=state, **times)
-        steps = [("state", {"state": "running"}), *[("progress", {"fraction": 0.5, "step": 1})] * 39]
+        steps = [("state", {"state": "running"}), *[("progress", {"fraction": 0.5, "step": 1})] * STEPS_TOLD]
         for seq, (what, data) in enumerate([*steps, ("state", {"state": state})], start=2):
             self._add(Event, job_id=id, seq=seq, kind=what, attempt=1, data=data, at=START + number + seq)
         if kind == "train":
@@ -241,19 +239,57 @@ def _versions(learner: str, place: int) -> Iterator[dict[str, Any]]:
 LESSON = {"backend": "torch-cpu", "threads": 1, "seconds": 60.0, "images_per_second": 900.0}
 TRAINED = {
     **LESSON,
-    **{"epochs": 15, "best_epoch": 15, "steps": 14_000, "stopped_early": False, "parameters": 94_243},
-    **{"train_mae": 0.031, "validation_mae": 0.032, "constant_mae": 0.21, "images": 54_000},
+    "epochs": 15,
+    "best_epoch": 15,
+    "steps": 14_000,
+    "stopped_early": False,
+    "parameters": 94_243,
+    "train_mae": 0.031,
+    "validation_mae": 0.032,
+    "constant_mae": 0.21,
+    "images": 54_000,
 }
 RECIPE = {
-    **{"model_digest": "0" * 64, "source": "maze", "seed": 0, "r": 10, "count": 500, "input": "32x32x3"},
-    **{"range": [0.0, 1.0], "dtype": "float32", "backend": "torch-cpu", "threads": 1, "chunk": 64},
+    "model_digest": "0" * 64,
+    "source": "maze",
+    "seed": 0,
+    "r": 10,
+    "count": 500,
+    "input": "32x32x3",
+    "range": [0.0, 1.0],
+    "dtype": "float32",
+    "backend": "torch-cpu",
+    "threads": 1,
+    "chunk": 64,
 }
 STEPS = [1 / (step + 1) for step in range(10)]
 CAPTURED = {
-    **{"recipe": RECIPE, "gamma1": STEPS, "gamma2": STEPS, "mean_step": STEPS, "cards_digest": "0" * 64},
-    **{"cards_size": 1000, "seconds": 3.0, "cards_per_second": 166.0},
+    "recipe": RECIPE,
+    "gamma1": STEPS,
+    "gamma2": STEPS,
+    "mean_step": STEPS,
+    "cards_digest": "0" * 64,
+    "cards_size": 1000,
+    "seconds": 3.0,
+    "cards_per_second": 166.0,
 }
 EVALUATED = {
-    **{"split": "test", "images": 10_000, "mae": 0.033, "psnr": 26.1, "ssim": 0.93, "constant_mae": 0.21},
-    **{"mae_quantiles": {"0.05": 0.01, "0.5": 0.03, "0.95": 0.06}, "seconds": 9.0},
+    "split": "test",
+    "images": 10_000,
+    "mae": 0.033,
+    "psnr": 26.1,
+    "ssim": 0.93,
+    "constant_mae": 0.21,
+    "mae_quantiles": {"0.05": 0.01, "0.5": 0.03, "0.95": 0.06},
+    "seconds": 9.0,
+}
+NOTHING = "_" + "0" * 32
+#: As the API would write them down, but for what they read.
+SPECS = {
+    kind: job_spec.validate_python({"kind": kind, **fields}).model_dump(mode="json")
+    for kind, fields in {
+        "train": {"dataset": f"dataset{NOTHING}", "architecture": "blk_4_fil_32"},
+        "capture": {"model": f"model{NOTHING}"},
+        "evaluate": {"model": f"model{NOTHING}", "dataset": f"dataset{NOTHING}"},
+    }.items()
 }

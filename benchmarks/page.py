@@ -32,6 +32,8 @@ Row = tuple[str, str, str]
 console = Console()
 FEW, MANY = Size(10, 10, 10), Size(10_000, 1_000, 100)
 KILOBYTES = 300
+#: Nothing of the ledger is in these.
+UNMOVED = ("/page/", "/readyz", "/session", "/openapi.json")
 BUSY = "return document.querySelectorAll('[aria-busy=true]').length"
 ASKED = """
     const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
@@ -70,7 +72,7 @@ def bench_views(folder: Path, few: Size = FEW, many: Size = MANY, times: int = 1
             home = folder / str(size.jobs)
             newest = fill(home, size)
             ports.append(port := free_port())
-            stack.enter_context(running("service.api", port=port, home=home))
+            stack.enter_context(running("service.api", port=port, home=home, log_level="WARNING"))
             opened.append(look(folder / f"chromium-{size.jobs}", port, newest))
         return [
             row for name in opened[0] for row in compare(name, ports, [each[name] for each in opened], times, rounds)
@@ -96,7 +98,7 @@ def as_view(entries: list[dict[str, Any]], port: int) -> View:
     base = f"http://127.0.0.1:{port}"
     weight = sum(entry["size"] for entry in entries if entry["by"] not in ("img", "image")) / 1000
     paths = [entry["name"].removeprefix(base) for entry in entries if entry["by"] in ("navigation", "fetch")]
-    return View([path for path in paths if not path.startswith("/page/")], weight)
+    return View([path for path in paths if not path.startswith(UNMOVED)], weight)
 
 
 def compare(name: str, ports: list[int], found: list[View], times: int, rounds: int) -> list[Row]:

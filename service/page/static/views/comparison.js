@@ -17,7 +17,7 @@ async function show() {
   if (job.kind !== "compare") return void location.replace(`/jobs/${id}`);
   const isOver = ENDED.has(job.state);
   const [named, children, learners] = await Promise.all([
-    names("datasets"), isOver ? { items: [] } : get(`/v1/jobs?parent=${id}&limit=200`), get(`/v1/learners?compare=${id}&limit=200`),
+    names(job.spec.datasets), isOver ? { items: [] } : get(`/v1/jobs?parent=${id}&limit=200`), get(`/v1/learners?compare=${id}&limit=200`),
   ]);
   document.title = `Comparison ${short(id)} · Flashcards`;
   const csv = job.artifacts.find(({ name }) => name === "table.csv");

@@ -1,4 +1,4 @@
-import { get, maybe, names, remove } from "../api.js";
+import { get, idsIn, maybe, names, remove } from "../api.js";
 import { metricCharts } from "../chart.js";
 import { sameAs } from "../copy.js";
 import { button, byId, fill, h, part } from "../dom.js";
@@ -19,7 +19,7 @@ async function show() {
   const before = seen.job?.state;
   seen.job = await get(`/v1/jobs/${id}`);
   if (seen.job.kind === "compare") return void location.replace(`/compare/${id}`);
-  if (before !== seen.job.state) seen.named = await names("models", "datasets", "flashcards", "learners");
+  if (before !== seen.job.state) seen.named = await names(idsIn([seen.job.spec, seen.job.result]));
   await readMetrics(before !== seen.job.state);
   if (!close) listen();
   draw();
