@@ -4,7 +4,6 @@ import base64
 import io
 
 import numpy as np
-
 from making import npz, weights
 from PIL import Image
 
