@@ -8,9 +8,10 @@
 #   pipeline.sh RUN publish FILE    the weights of the version that passed
 #
 # RUN is a folder that keeps the ids between steps. Its name is in every Idempotency-Key, so a step that is run again, after
-# a time-out or on another machine, does nothing twice.
+# a time-out or on another machine, does nothing twice. FIELDS are further fields of the task, as JSON without braces.
 set -eu
 U=${FLASHCARDS_URL:-http://127.0.0.1:8642}
+FIELDS=${FIELDS:-'"epochs":15'}
 RUN=$1 STEP=$2
 mkdir -p "$RUN"
 KEY=$(basename "$RUN")-$STEP
@@ -26,8 +27,8 @@ push)
   ;;
 learn)
   echo "$3" >"$RUN/learner"
-  ask "$U/v1/learners/$3" | field version >"$RUN/before"
-  BODY="{\"dataset\":\"$(cat "$RUN/dataset")\",\"name\":\"$(basename "$RUN")\",\"strategy\":{\"kind\":\"flashcards\"},\"epochs\":${EPOCHS:-15}}"
+  [ -s "$RUN/before" ] || ask "$U/v1/learners/$3" | field version >"$RUN/before" # not again once the task is learnt
+  BODY="{\"dataset\":\"$(cat "$RUN/dataset")\",\"name\":\"$(basename "$RUN")\",\"strategy\":{\"kind\":\"flashcards\"},$FIELDS}"
   post -H 'Content-Type: application/json' -d "$BODY" "$U/v1/learners/$3/tasks" | id_of job >"$RUN/job"
   ;;
 wait)
@@ -53,7 +54,7 @@ publish)
   ask -o "$3" "$U/v1/learners/$LEARNER/versions/$(ask "$U/v1/learners/$LEARNER" | field version)/weights"
   ;;
 *)
-  sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac

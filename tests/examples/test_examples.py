@@ -79,8 +79,8 @@ def test_a_pipeline_step_by_step(run, api, digits, tmp_path):
         (tmp_path / f"{day}.npz").write_bytes(npz(x=images))
         run("pipeline.sh", day, "push", f"{day}.npz")
         run("pipeline.sh", day, "push", f"{day}.npz")  # again, as after a time-out: nothing is done twice
-        run("pipeline.sh", day, "learn", learner, EPOCHS="2")
-        run("pipeline.sh", day, "learn", learner, EPOCHS="2")
+        for _ in range(2):
+            run("pipeline.sh", day, "learn", learner, FIELDS='"epochs":2,"batch_size":8,"learning_rate":0.01')
         run("pipeline.sh", day, "wait")
         assert (tmp_path / day / "report.html").exists()
     assert [version["task"] for version in api.get(f"/v1/learners/{learner}/versions").json()["items"]] == [
