@@ -1,11 +1,12 @@
 import hashlib
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Header, Response
 
 from flashcards.contract.base import JobId
 from flashcards.contract.reports import Report
 from service.deps import HouseDep, TenantDep
-from service.downloads import FRESH, WishDep
+from service.downloads import FRESH
 from service.reports.gather import gather
 from service.reports.pictures import pictures
 from service.reports.render import CONTENT_POLICY, render
@@ -26,7 +27,12 @@ def get_job_report(job_id: JobId, house: HouseDep, tenant: TenantDep) -> Report:
     response_class=Response,
     responses={200: {"content": {"text/html": {}}}, 304: {"description": "what you have is what there is"}},
 )
-def get_job_report_page(job_id: JobId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
+def get_job_report_page(
+    job_id: JobId,
+    house: HouseDep,
+    tenant: TenantDep,
+    if_none_match: Annotated[str | None, Header(max_length=1000, description="ETag of what you have")] = None,
+) -> Response:
     """The same to look at, to print and to send: one file, with the pictures in it."""
     with house.db.read() as session:
         report = gather(session, tenant, job_id)
@@ -38,6 +44,6 @@ def get_job_report_page(job_id: JobId, house: HouseDep, tenant: TenantDep, wish:
         "Content-Security-Policy": CONTENT_POLICY,
         "Content-Disposition": f'inline; filename="{job_id}-report.html"',
     }
-    if wish.if_none_match == tag:
+    if if_none_match == tag:
         return Response(status_code=304, headers=headers)
     return Response(page, headers=headers, media_type="text/html; charset=utf-8")

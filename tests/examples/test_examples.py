@@ -20,7 +20,7 @@ def run(service, tmp_path):
         if command[0].suffix == ".py":
             command = [sys.executable, *command]
         known = {**os.environ, "FLASHCARDS_URL": service.url, "OMP_NUM_THREADS": "1", **environment}
-        done = subprocess.run(command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=170)
+        done = subprocess.run(command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=400)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -73,6 +73,7 @@ def test_many_are_watched_at_once(run, model):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # two tasks and a dozen steps, on a machine that others use too
 def test_a_pipeline_step_by_step(run, api, digits, tmp_path):
     learner = api.post("/v1/learners", json={"name": "line", "architecture": "blk_1_fil_4"}).json()["id"]
     for day, images in (("monday", digits["x_train"]), ("tuesday", 255 - digits["x_train"])):

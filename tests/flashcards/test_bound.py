@@ -32,6 +32,7 @@ def test_a_job_knows_what_it_made(client, trained, captured):
         trained.cards()
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_says_why_where_it_is_waited_for(client, digits_id):
     job = client.train(
         digits_id, architecture="blk_1_fil_4", epochs=10**5, patience=10**5, timeout_seconds=1, max_attempts=1
@@ -51,6 +52,7 @@ def test_a_job_is_cancelled_and_told_of(client, busy):
     assert [event.data["state"] for event in job.events()] == ["queued", "cancelled"]
 
 
+@pytest.mark.slow
 def test_a_learner_is_taught_by_itself(client, digits_id):
     learner = client.learners.create(name="pupil", architecture="blk_1_fil_4")
     learner.learn(dataset=client.datasets.get(digits_id), epochs=2, batch_size=8, learning_rate=0.01).wait()
