@@ -11,6 +11,10 @@ HEADLINES = (
     "mae", "psnr", "ssim", "accuracy", "validation_mae", "validation_accuracy", "test_accuracy", "recommended_r",
     "flsd", "precision", "recall", "diversity", "constant_mae", "forgetting",
 )  # fmt: skip
+#: And what of the records within a result.
+WITHIN = {"recipe": ("count", "r"), "measures": ("flsd", "diversity")}
+#: Drawn together: how far each pass moved a card at most, on average and at least. The first pass is 1.
+STEPS = ("gamma2", "mean_step", "gamma1")
 CURVE_AT_LEAST = 3
 CELLS_AT_MOST = 60  # of a fact that is a list
 
@@ -34,8 +38,9 @@ class Told:
 
 def tell(result: Mapping[str, Any], names: Mapping[str, str]) -> Told:
     told = Told()
+    told.charts += _steps(result)
     for name, value in result.items():
-        if value is None or value == [] or value == {}:
+        if value is None or value == [] or value == {} or name in STEPS:
             continue
         if name in HEADLINES and isinstance(value, int | float):
             told.headlines.append((words(name), figure(value)))
@@ -45,13 +50,24 @@ def tell(result: Mapping[str, Any], names: Mapping[str, str]) -> Told:
         elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
             told.tables.append(_table(name, value, names))
         elif isinstance(value, dict):
+            told.headlines += _within(name, value)
             told.tables.append(
                 Sheet(words(name), [], [[words(key), in_words(each, names)] for key, each in value.items()])
             )
         else:
             told.facts.append((words(name), in_words(value, names)))
-    told.headlines.sort(key=lambda fact: [words(name) for name in HEADLINES].index(fact[0]))
     return told
+
+
+def _steps(result: Mapping[str, Any]) -> list[Chart]:
+    lines = {name: list(enumerate(result[name], start=1)) for name in STEPS if result.get(name)}
+    drawn = chart("how far a pass moves a card", lines, "pass")
+    return [drawn] if drawn else []
+
+
+def _within(name: str, record: Mapping[str, Any]) -> list[Fact]:
+    found = ((part, record.get(part)) for part in WITHIN.get(name, ()))
+    return [(words(part), figure(value)) for part, value in found if isinstance(value, int | float)]
 
 
 def words(name: object) -> str:

@@ -118,3 +118,13 @@ def test_results_of_kinds_to_come_are_told_by_their_shape():
 def test_captions_say_what_a_picture_shows():
     assert caption("reconstructions-3.png").startswith("Task 3: images above")
     assert caption("something-new.png") == "something-new.png"
+
+
+def test_the_steps_of_cards_are_one_drawing():
+    told = tell(
+        {"gamma1": [3.0, 1.0], "gamma2": [4.0, 2.0], "mean_step": [3.5, 1.5], "recipe": {"count": 5, "r": 2}}, {}
+    )
+    (drawn,) = told.charts
+    assert [(line.name, line.last) for line in drawn.lines] == [("gamma2", "2"), ("mean step", "1.5"), ("gamma1", "1")]
+    assert (drawn.first, drawn.last) == ("1", "2")
+    assert told.headlines == [("count", "5"), ("r", "2")]
