@@ -67,7 +67,7 @@ def test_two_hundred_images_become_one_dataset(page, api):
     assert dataset["splits"]["train"]["shape"] == "8x8x1"
     content = api.get(f"/v1/datasets/{dataset['id']}/file").content
     with np.load(io.BytesIO(content)) as found:
-        assert {int(image.max()) for image in found["x"]} == set(range(200))
+        assert {int(image.max()) for image in found["x_train"]} == set(range(200))
     assert page.errors() == []
 
 

@@ -19,7 +19,8 @@ async function show() {
     get("/v1/jobs?state=failed&limit=4"),
     get("/v1/flashcards?limit=4"),
   ]);
-  const next = await Promise.all(queued.items.slice(0, MOST_WAITING).map((job) => get(`/v1/jobs/${job.id}`)));
+  const own = queued.items.filter(({ parent }) => !parent); // the comparison itself stands for its tasks
+  const next = await Promise.all(own.slice(0, MOST_WAITING).map((job) => get(`/v1/jobs/${job.id}`)));
   const now = [...running.items, ...waiting.items, ...next];
   drawFigures(running, queued);
   fill(byId("now"), now.length ? jobRows(now) : empty("Nothing runs", "The workers wait for a job: train on a ", h("a", { href: "/datasets" }, "dataset"), ", or capture cards from a ", h("a", { href: "/models" }, "model"), "."));
