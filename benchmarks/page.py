@@ -65,7 +65,7 @@ def views(newest: dict[str, str]) -> dict[str, str]:
     }
 
 
-def bench_views(folder: Path, few: Size = FEW, many: Size = MANY, times: int = 15, rounds: int = 5) -> list[Row]:
+def bench_views(folder: Path, few: Size = FEW, many: Size = MANY, times: int = 7, rounds: int = 3) -> list[Row]:
     with ExitStack() as stack:
         ports, opened = [], []
         for size in (few, many):

@@ -61,7 +61,7 @@ async function gone() {
 
 const headline = (model, measured) => figures([
   ["Parameters", count(model.parameters)], ["Size", bytes(model.size)],
-  ["Test MAE", measured?.mae != null ? figure(measured.mae) : null], ["PSNR", measured?.psnr != null ? figure(measured.psnr) : null, "dB"],
+  ["Test MAE", measured?.mae != null ? figure(measured.mae) : null], ["PSNR", measured?.psnr != null ? `${figure(measured.psnr)} dB` : null],
   ["Smallest error ε₁", model.capsule ? figure(model.capsule.eps1) : null],
 ]);
 
