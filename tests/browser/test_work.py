@@ -161,7 +161,7 @@ def test_a_learner_is_begun_taught_and_taken_back(page, api, dataset):
             "it did not learn",
             120,
         )
-    page.see("Forgetting").see("Before and after").see("Roll back")
+    page.see("Forgetting").see("Before and after").see("Roll back").see("Worst change by the last task")
     page.check()
     page.press("Roll back")
     page.driver.switch_to.alert.accept()

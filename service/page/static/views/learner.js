@@ -20,7 +20,7 @@ async function show() {
   const made = await Promise.all(matrix.versions.map((number) => versions.find((each) => each.number === number)).filter((each) => each?.job).map((each) => maybe(`/v1/jobs/${each.job}`)));
   document.title = `${learner.name} · Flashcards`;
   const isUnderWay = mine.some(({ state }) => state !== "failed");
-  fill(byId("learner"), head(learner), headline(learner, matrix),
+  fill(byId("learner"), head(learner), headline(learner, matrix, made.filter(Boolean).at(-1)?.result),
     part("At work", mine.length ? jobRows(mine.slice(0, 5)) : null),
     h("div", { class: form ? "side" : "" },
       part("Timeline", versions.length ? timeline(versions, learner, matrix.versions) : empty("It knows nothing yet", "Its first task makes version 1.")),
@@ -48,9 +48,10 @@ async function gone() {
   location.href = "/learners";
 }
 
-const headline = ({ version, memory }, matrix) => figures([
+const headline = ({ version, memory }, matrix, last) => figures([
   ["Version", version ?? "none"], ["Average error", matrix.average != null ? figure(matrix.average) : null],
   ["BWT", matrix.bwt != null ? signed(matrix.bwt) : null, matrix.bwt < -1e-3 ? "it forgot" : "it kept"],
+  ["Worst change by the last task", last?.forgetting != null ? signed(last.forgetting) : null, last?.forgetting_on === "cards" ? "of error, as cards tell it" : "of error, on images"],
   ["FWT", matrix.fwt != null ? signed(matrix.fwt) : null],
   ["Keeps beside the network", memory ? bytes(memory.capsules + memory.images + memory.state) : null],
 ]);
