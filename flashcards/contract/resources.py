@@ -86,6 +86,7 @@ class Lineage(Record):
     made_from: list[str] = Field(description="what that job read")
     flashcards: list[FlashcardsId] = Field(description="captured from it")
     used_by: list[JobId] = Field(description="jobs that read it")
+    names: dict[str, str] = Field(default={}, description="what the newest of these are called; of jobs, what they are")
 
 
 class Split(Record):

@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from flashcards.contract.base import FlashcardsId
+from flashcards.contract.base import FlashcardsId, ModelId
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.resources import Flashcards, Page
 from ledger import blobs, jobs, paging, scope, tables
@@ -20,10 +20,19 @@ PICTURES_AT_ONCE = 100
 
 
 @router.get("")
-def list_flashcards(house: HouseDep, tenant: TenantDep, limit: Limit = 50, cursor: Cursor = None) -> Page[Flashcards]:
+def list_flashcards(
+    house: HouseDep,
+    tenant: TenantDep,
+    model: Annotated[ModelId | None, Query(description="only those that were captured from this model")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[Flashcards]:
     before = decode_cursor(cursor, "flashcards")
+    statement = scope.scoped(tables.Flashcards, tenant)
+    if model is not None:
+        statement = statement.where(tables.Flashcards.model_id == model)
     with house.db.read() as session:
-        rows, last = paging.page(session, scope.scoped(tables.Flashcards, tenant), tables.Flashcards.id, limit, before)
+        rows, last = paging.page(session, statement, tables.Flashcards.id, limit, before)
         return views.page([views.flashcards(row) for row in rows], last)
 
 

@@ -2,9 +2,11 @@
 
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from flashcards.contract.specs import JobKind
 from service.page.assets import load
 
 #: The sections of the navigation: address, and what it is called.
@@ -30,4 +32,6 @@ def _environment() -> Environment:
 def page(view: str, section: str) -> str:
     """Nothing of the caller is in it: the view's script takes the id out of the address."""
     template = _environment().get_template(f"{view}.html")
-    return template.render(view=view, section=section, sections=SECTIONS, assets=f"/page/{load().digest}")
+    return template.render(
+        view=view, section=section, sections=SECTIONS, kinds=get_args(JobKind), assets=f"/page/{load().digest}"
+    )

@@ -5,23 +5,17 @@ So every job that has ended has one, however it ended, and pictures of data that
 
 import re
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.reports import Report
 from flashcards.contract.resources import TERMINAL_STATES
 from ledger import artifacts, events, jobs
 from ledger.errors import Conflict
-from ledger.tables import Dataset, Event, Flashcards, Job, Learner, Model
+from ledger.names import names_of
+from ledger.tables import Event, Job
 from service import views
 
-ID = re.compile(r"\b(model|dataset|flashcards|learner)_[0-9a-f]{32}\b")
-NAMED: dict[str, type[Model] | type[Dataset] | type[Flashcards] | type[Learner]] = {
-    "model": Model,
-    "dataset": Dataset,
-    "flashcards": Flashcards,
-    "learner": Learner,
-}
+ID = re.compile(r"\b(?:model|dataset|flashcards|learner)_[0-9a-f]{32}\b")
 TOLD = ("state", "note", "resume_point")
 
 
@@ -32,7 +26,7 @@ def gather(session: Session, tenant: str, job_id: str) -> Report:
     job = views.job(row, None, jobs.attempts_of(session, job_id), artifacts.products_of(session, job_id))
     return Report(
         job=job,
-        names=_names(session, tenant, job.model_dump_json(include={"spec", "result"})),
+        names=names_of(session, tenant, ID.findall(job.model_dump_json(include={"spec", "result"}))),
         metrics=views.metrics(jobs.metrics_of(session, job_id)).metrics,
         history=[views.event(each) for each in _history(session, row)],
     )
@@ -41,14 +35,3 @@ def gather(session: Session, tenant: str, job_id: str) -> Report:
 def _history(session: Session, row: Job) -> list[Event]:
     found = [event for kind in TOLD for event in events.of_kind(session, row.id, kind)]
     return sorted(found, key=lambda event: event.seq)
-
-
-def _names(session: Session, tenant: str, text: str) -> dict[str, str]:
-    """Of what is still there and has a name; a comparison may name hundreds."""
-    names: dict[str, str] = {}
-    for kind, table in NAMED.items():
-        ids = sorted({found[0] for found in ID.finditer(text) if found[1] == kind})
-        if ids:
-            owned = select(table.id, table.name).where(table.tenant == tenant, table.id.in_(ids))
-            names |= {id: name for id, name in session.execute(owned) if name}
-    return names

@@ -28,6 +28,20 @@ def test_the_recipe_is_there(cards, model, job):
     assert (cards["model"], cards["job"], cards["name"]) == (model["id"], job["id"], "seventy")
 
 
+def test_sets_are_listed_by_their_model(api, cards, model):
+    of_it = api.get("/v1/flashcards", params={"model": model["id"], "limit": 200}).json()["items"]
+    assert cards["id"] in [each["id"] for each in of_it]
+    assert {each["model"] for each in of_it} == {model["id"]}
+    assert api.get("/v1/flashcards", params={"model": "model_" + "0" * 32}).json()["items"] == []
+
+
+def test_the_lineage_of_a_model_says_what_its_jobs_and_cards_are(api, model):
+    newest = finished(api, kind="capture", model=model["id"], source="maze", count=1, r=1, name="newest")
+    told = api.get(f"/v1/models/{model['id']}/lineage").json()["names"]
+    assert told[newest["id"]] == "capture job, succeeded"
+    assert told[newest["result"]["flashcards"]] == "newest"
+
+
 def test_slices_meet(api, cards, job):
     url = f"/v1/flashcards/{cards['id']}/cards"
     whole = np.load(io.BytesIO(api.get(f"/v1/jobs/{job['id']}/artifacts/cards.npy").content))

@@ -61,6 +61,12 @@ class TestTasks:
             (1, 2),
         ]
 
+    def test_its_tasks_are_listed_by_their_learner(self, api, taught):
+        found = api.get("/v1/jobs", params={"learner": taught["id"], "state": "succeeded"}).json()["items"]
+        assert found
+        assert {job["result"]["learner"] for job in found} == {taught["id"]}
+        assert api.get("/v1/jobs", params={"learner": "learner_" + "0" * 32}).json()["items"] == []
+
     def test_the_learner_is_at_its_newest_version(self, api, taught):
         now = head(api, taught)
         assert (now["version"], now["tasks"], now["input"]) == (2, ["small digits", "the rest"], "8x8x1")

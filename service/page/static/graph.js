@@ -7,8 +7,8 @@ import { short } from "./words.js";
 const [BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y] = [176, 46, 56, 12];
 const MOST = 6; // boxes above each other; of more, how many there are
 
-/** nodes are ids; `named` says what they are called, `kinds` what jobs they are. */
-export function lineageGraph({ model, job, made_from: from, flashcards, used_by: users }, named, kinds) {
+/** nodes are ids; the lineage says what the newest of them are called. */
+export function lineageGraph({ model, job, made_from: from, flashcards, used_by: users, names }, title) {
   const columns = [from, job ? [job] : [], [model], [...flashcards, ...users]].filter((ids) => ids.length);
   const shown = columns.map((ids) => (ids.length > MOST ? [...ids.slice(0, MOST - 1), `and ${ids.length - MOST + 1} more`] : ids));
   const tallest = Math.max(...shown.map((ids) => ids.length));
@@ -20,7 +20,7 @@ export function lineageGraph({ model, job, made_from: from, flashcards, used_by:
   const ways = places.slice(1).flatMap((column, place) => column.flatMap((end) => places[place].map((start) => way(start, end))));
   return h("div", { class: "graph", role: "region", "aria-label": "Lineage", tabindex: 0 },
     h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "What it was made from, and what was made of it" },
-      ...ways, ...places.flat().map((place) => box(place, place.id === model, named, kinds))));
+      ...ways, ...places.flat().map((place) => box(place, place.id === model, place.id === model ? title : names[place.id]))));
 }
 
 function way(start, end) {
@@ -29,10 +29,10 @@ function way(start, end) {
   return h("path", { d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}` });
 }
 
-function box({ id, x, y }, isHere, named, kinds) {
-  const to = address(id);
-  const name = named.get(id) ?? (to ? short(id) : id);
-  const kind = kinds.get(id) ?? kindOf(id) ?? "";
+function box({ id, x, y }, isHere, called) {
+  const [to, isJob] = [address(id), kindOf(id) === "job"];
+  const name = (isJob ? null : called) ?? (to ? short(id) : id);
+  const kind = (isJob ? called : null) ?? kindOf(id) ?? "";
   const drawn = [
     h("title", {}, `${kind} ${name}`),
     h("rect", { x, y, width: BOX_WIDTH, height: BOX_HEIGHT, rx: 9 }),

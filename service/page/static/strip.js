@@ -10,7 +10,7 @@ const [ABOVE, BESIDE, GAP] = [76, 12, 2];
 
 /** Null where the files of the job are gone. */
 export async function stripSlider(analysis, shape) {
-  const job = await maybe(`/v1/jobs/${analysis.id}`);
+  const job = await maybe(`/v1/jobs/${analysis}`);
   if (!job?.artifacts.some(({ name }) => name === "strip.png")) return null;
   const told = await get(`/v1/jobs/${job.id}/artifacts/strip.json`);
   const picture = await load(`/v1/jobs/${job.id}/artifacts/strip.png`);

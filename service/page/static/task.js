@@ -21,7 +21,7 @@ export async function taskForm(learner) {
   const select = asked.elements.dataset;
   const drop = dropZone({
     path: "/v1/datasets", packs: true, title: "Or drop a dataset", hint: "npz, zip of images, MNIST, CIFAR or SVHN files",
-    fields: () => ({ input: learner.input }),
+    fields: ({ name }) => ({ input: learner.input, name: name.replace(/\.[a-z.]{2,7}$/i, "").slice(0, 200) || name }),
     onDone: ({ id, name }) => {
       select.prepend(h("option", { value: id }, name));
       select.value = id;

@@ -15,11 +15,11 @@ const kept = { strip: undefined, form: null, hero: null };
 
 async function show() {
   const set = await get(`/v1/flashcards/${id}`);
-  const [job, model, analyses] = await Promise.all([
-    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), get("/v1/jobs?kind=analyze&state=succeeded&limit=20"),
+  const [job, model, lineage] = await Promise.all([
+    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), maybe(`/v1/models/${set.model}/lineage`),
   ]);
-  const analysis = analyses.items.find(({ result }) => result?.model === set.model);
-  if (analysis && kept.strip?.job !== analysis.id) kept.strip = { job: analysis.id, node: await stripSlider(analysis, set.recipe.input) };
+  const analysis = lineage?.used_by.find((each) => lineage.names[each] === "analyze job, succeeded");
+  if (analysis && kept.strip?.job !== analysis) kept.strip = { job: analysis, node: await stripSlider(analysis, set.recipe.input) };
   kept.hero ??= hero(set, job);
   kept.form ??= distill(set);
   document.title = `${titleOf(set)} · Flashcards`;

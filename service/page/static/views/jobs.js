@@ -1,4 +1,3 @@
-import { get } from "../api.js";
 import { byId, empty, h } from "../dom.js";
 import { start, wake } from "../frame.js";
 import { jobRows } from "../jobrow.js";
@@ -6,14 +5,6 @@ import { growing } from "../list.js";
 
 const filters = byId("filters");
 const chosen = () => Object.fromEntries(new FormData(filters));
-
-/** What kinds there are is in the document of the API: this page need not know. */
-async function fillKinds() {
-  const { paths } = await get("/openapi.json");
-  const { schema } = paths["/v1/jobs"].get.parameters.find(({ name }) => name === "kind");
-  const kinds = schema.enum ?? schema.anyOf?.find((each) => each.enum)?.enum ?? [];
-  byId("kind").append(...kinds.map((kind) => h("option", {}, kind)));
-}
 
 function fromAddress() {
   for (const [name, value] of new URLSearchParams(location.search))
@@ -35,7 +26,7 @@ function draw(jobs) {
 }
 
 const show = growing("/v1/jobs", draw, chosen);
-let isReady = false;
+fromAddress();
 
 filters.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -44,11 +35,6 @@ filters.addEventListener("submit", (event) => {
 filters.addEventListener("change", toAddress);
 
 start(async () => {
-  if (!isReady) {
-    fromAddress();
-  }
   const jobs = await show();
-  if (!isReady) fillKinds().then(fromAddress);
-  isReady = true;
   return jobs.some(({ state }) => state === "running") ? 2000 : 4000;
 });

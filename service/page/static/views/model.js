@@ -1,4 +1,4 @@
-import { get, idsIn, maybe, names, remove } from "../api.js";
+import { get, maybe, remove } from "../api.js";
 import { copyable } from "../copy.js";
 import { button, byId, empty, fill, h, part } from "../dom.js";
 import { form, queue } from "../forms.js";
@@ -9,27 +9,23 @@ import { pictures } from "../pictures.js";
 import { sheetCard } from "../sheet.js";
 import { ago, bytes, count, figure, many } from "../words.js";
 
-const SHOWN = 20;
 const id = idHere();
 let forms = null;
 
 async function show() {
   const [model, lineage] = await Promise.all([get(`/v1/models/${id}`), get(`/v1/models/${id}/lineage`)]);
-  const [job, named, kinds, evaluations, sets] = await Promise.all([
+  const measuring = lineage.used_by.find((each) => lineage.names[each] === "evaluate job, succeeded");
+  const [job, evaluation, { items: sets }] = await Promise.all([
     model.job ? maybe(`/v1/jobs/${model.job}`) : null,
-    names(idsIn([lineage.made_from, lineage.flashcards.slice(0, SHOWN)])),
-    jobKinds(lineage),
-    get(`/v1/jobs?kind=evaluate&state=succeeded&limit=${SHOWN}`),
-    Promise.all(lineage.flashcards.slice(0, 4).map((set) => maybe(`/v1/flashcards/${set}`))),
+    measuring ? maybe(`/v1/jobs/${measuring}`) : null,
+    get(`/v1/flashcards?model=${id}&limit=4`),
   ]);
-  const measured = evaluations.items.filter(({ result }) => result?.model === id);
-  const evaluation = measured[0] ? await maybe(`/v1/jobs/${measured[0].id}`) : null;
   document.title = `${model.name} · Flashcards`;
-  fill(byId("model"), head(model), headline(model, measured[0]?.result),
+  fill(byId("model"), head(model), headline(model, evaluation?.result),
     part("Reconstructions", [job, evaluation].filter(Boolean).map((each) => pictures(each, (name) => name.startsWith("reconstructions"))).find(Boolean)
       ?? empty("No picture yet", "Evaluate the model on a dataset to see images and what it makes of them.")),
-    part("Flashcards of it", sets.some(Boolean) ? h("div", { class: "grid" }, sets.filter(Boolean).map((set) => sheetCard(set))) : null),
-    part("Lineage", h("div", { class: "panel" }, lineageGraph(lineage, named.set(id, model.name), kinds))),
+    part("Flashcards of it", sets.length ? h("div", { class: "grid" }, sets.map((set) => sheetCard(set))) : null),
+    part("Lineage", h("div", { class: "panel" }, lineageGraph(lineage, model.name))),
     h("div", { class: "two part-gap" },
       part("Architecture", h("div", { class: "panel" }, facts([["name", model.architecture_name], ...Object.entries(model.architecture), ["images", model.input], ["values", `${model.range[0]} to ${model.range[1]}`], ["digest", h("code", {}, model.digest)], ["probe", model.probe ? "every use is checked against it" : "none: nothing proves that it runs here as at home"]]),
         model.mapping ? h("details", {}, h("summary", {}, "How its tensors were called"), facts(model.mapping)) : null)),
@@ -40,12 +36,6 @@ async function show() {
     return 0;
   }
   return 8000;
-}
-
-/** Of the newest jobs that read it: what they are, so that the drawing says more than an id. */
-async function jobKinds({ job, used_by: users }) {
-  const found = await Promise.all([job, ...users.slice(0, 6)].filter(Boolean).map((each) => maybe(`/v1/jobs/${each}`)));
-  return new Map(found.filter(Boolean).map((each) => [each.id, `${each.kind} job, ${each.state}`]));
 }
 
 const head = (model) => h("div", { "data-key": "head" },

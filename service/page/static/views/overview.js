@@ -8,6 +8,7 @@ import { firstSteps } from "../steps.js";
 import { bytes, many, roughly } from "../words.js";
 
 const MOST_WAITING = 8;
+const PLACES = 3; // whose place in the queue is asked for
 const STORAGE_MS = 60_000; // counting files takes longer the more there are
 const kept = { storage: null, askedAt: 0 };
 
@@ -20,7 +21,7 @@ async function show() {
     get("/v1/flashcards?limit=4"),
   ]);
   const own = queued.items.filter(({ parent }) => !parent); // the comparison itself stands for its tasks
-  const next = await Promise.all(own.slice(0, MOST_WAITING).map((job) => get(`/v1/jobs/${job.id}`)));
+  const next = await Promise.all(own.slice(0, MOST_WAITING).map((job, place) => (place < PLACES ? get(`/v1/jobs/${job.id}`) : job)));
   const now = [...running.items, ...waiting.items, ...next];
   drawFigures(running, queued);
   fill(byId("now"), now.length ? jobRows(now) : empty("Nothing runs", "The workers wait for a job: train on a ", h("a", { href: "/datasets" }, "dataset"), ", or capture cards from a ", h("a", { href: "/models" }, "model"), "."));
