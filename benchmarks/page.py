@@ -34,10 +34,17 @@ FEW, MANY = Size(10, 10, 10), Size(10_000, 1_000, 100)
 KILOBYTES = 300
 #: Nothing of the ledger is in these.
 UNMOVED = ("/page/", "/readyz", "/session", "/openapi.json")
-BUSY = "return document.querySelectorAll('[aria-busy=true]').length"
+#: Notes the moment from which on nothing on the page is loading any more.
+PAINTED = """
+    new MutationObserver(() => {
+      if (window.paintedAt || document.readyState === "loading" || document.querySelector("[aria-busy=true]")) return;
+      window.paintedAt = performance.now();
+    }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["aria-busy"] });
+"""
 ASKED = """
     const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
-    return entries.map(({ name, initiatorType: by, decodedBodySize: size }) => ({ name, by, size }));
+    return entries.filter(({ startTime }) => startTime <= window.paintedAt)
+      .map(({ name, initiatorType: by, decodedBodySize: size }) => ({ name, by, size }));
 """
 
 
@@ -83,11 +90,12 @@ def look(folder: Path, port: int, newest: dict[str, str]) -> dict[str, View]:
     """A browser that has nothing kept: every byte of a view is counted."""
     found = {}
     with running_browser(folder) as driver:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PAINTED})
         for name, path in views(newest).items():
             driver.execute_cdp_cmd("Network.clearBrowserCache", {})
             driver.get(f"http://127.0.0.1:{port}{path}")
             deadline = time.monotonic() + 60
-            while driver.execute_script(BUSY):
+            while not driver.execute_script("return window.paintedAt"):
                 assert time.monotonic() < deadline, f"{name} does not come to an end"
                 time.sleep(0.02)
             found[name] = as_view(driver.execute_script(ASKED), port)

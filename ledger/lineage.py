@@ -3,7 +3,7 @@ from sqlalchemy.orm import Session
 
 from flashcards.contract.resources import Lineage
 from ledger.names import names_of
-from ledger.scope import find
+from ledger.scope import few, find
 from ledger.tables import Flashcards, Job, JobInput, Model
 
 AT_MOST = 100
@@ -13,9 +13,9 @@ NAMED_AT_MOST = 10
 def of_model(session: Session, tenant: str, model_id: str) -> Lineage:
     model = find(session, Model, tenant, model_id)
     read = select(JobInput.resource_id).where(JobInput.job_id == model.job_id).order_by(JobInput.resource_id)
-    captured = select(Flashcards.id).where(Flashcards.tenant == tenant, Flashcards.model_id == model_id)
-    used = select(Job.id).join(JobInput, JobInput.job_id == Job.id)
-    used = used.where(Job.tenant == tenant, JobInput.resource_id == model_id)
+    captured = few(Flashcards, tenant, Flashcards.model_id == model_id).with_only_columns(Flashcards.id)
+    used = few(Job, tenant, JobInput.resource_id == model_id).with_only_columns(Job.id)
+    used = used.join(JobInput, JobInput.job_id == Job.id)
     made_from = list(session.scalars(read))
     flashcards = list(session.scalars(captured.order_by(Flashcards.id.desc()).limit(AT_MOST)))
     used_by = list(session.scalars(used.order_by(Job.id.desc()).limit(AT_MOST)))

@@ -30,7 +30,7 @@ def list_flashcards(
     before = decode_cursor(cursor, "flashcards")
     statement = scope.scoped(tables.Flashcards, tenant)
     if model is not None:
-        statement = statement.where(tables.Flashcards.model_id == model)
+        statement = scope.few(tables.Flashcards, tenant, tables.Flashcards.model_id == model)
     with house.db.read() as session:
         rows, last = paging.page(session, statement, tables.Flashcards.id, limit, before)
         return views.page([views.flashcards(row) for row in rows], last)

@@ -79,14 +79,14 @@ def list_jobs(
 ) -> Page[JobSummary]:
     seen = decode_cursor(cursor, "job")
     statement = scope.scoped(tables.Job, tenant)
+    if learner is not None:
+        statement = scope.few(tables.Job, tenant, tables.Job.learner_id == learner)
     if state is not None:
         statement = statement.where(tables.Job.state == state)
     if kind is not None:
         statement = statement.where(tables.Job.kind == kind)
     if parent is not None:
         statement = statement.where(tables.Job.parent_id == parent)
-    if learner is not None:
-        statement = statement.where(tables.Job.learner_id == learner)
     for pair in label:
         key, _, value = pair.partition("=")
         statement = statement.where(tables.Job.labels[key].as_string() == value)

@@ -71,6 +71,7 @@ class TestLineage:
             "made_from": [],
             "flashcards": [],
             "used_by": [],
+            "names": {},
         }
 
     def test_a_trained_model_names_its_job_its_data_and_its_cards(self, api, digits):
@@ -87,4 +88,9 @@ class TestLineage:
             "made_from": [images["id"]],
             "flashcards": [capture["result"]["flashcards"]],
             "used_by": [capture["id"]],
+            "names": {
+                images["id"]: "digits",
+                train["id"]: "train job, succeeded",
+                capture["id"]: "capture job, succeeded",
+            },
         }

@@ -14,9 +14,9 @@ let form = null;
 
 async function show() {
   const [learner, { items: versions }, matrix, jobs] = await Promise.all([
-    get(`/v1/learners/${id}`), get(`/v1/learners/${id}/versions?limit=200`), get(`/v1/learners/${id}/matrix`), Promise.all(["running", "queued", "failed"].map((state) => get(`/v1/jobs?learner=${id}&state=${state}&limit=5`))),
+    get(`/v1/learners/${id}`), get(`/v1/learners/${id}/versions?limit=200`), get(`/v1/learners/${id}/matrix`), get(`/v1/jobs?learner=${id}&limit=20`),
   ]);
-  const mine = jobs.flatMap(({ items }) => items);
+  const mine = jobs.items.filter(({ state }) => ["queued", "running", "failed"].includes(state));
   const made = await Promise.all(matrix.versions.map((number) => versions.find((each) => each.number === number)).filter((each) => each?.job).map((each) => maybe(`/v1/jobs/${each.job}`)));
   document.title = `${learner.name} · Flashcards`;
   const isUnderWay = mine.some(({ state }) => state !== "failed");
