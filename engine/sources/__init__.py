@@ -8,9 +8,9 @@ import torch
 
 from engine import gaussian
 from engine.errors import NoCapsule
-from engine.gaussian import Gaussian
+from engine.models import chunk_size
 from engine.sources.geometric import GEOMETRIC_VERSION, geometric
-from engine.sources.latent import LATENT_VERSION, decoded, without_data
+from engine.sources.latent import LATENT_VERSION, Decoding, without_data
 from engine.sources.maze import MAZE_VERSION, mazes
 from engine.sources.noise import NOISE_VERSION, noise
 from engine.work import ModelInput
@@ -57,18 +57,10 @@ def open_source(
         around = gaussian.of_capsule(capsule)
     else:
         around, scale = without_data(network, model, device)
-    latent = latent_shape(network, model, device)
-    return Source(name, LATENT_VERSION, _decoding(network, around, seed, latent, device), False, scale)
-
-
-def _decoding(
-    network: torch.nn.Module, around: Gaussian, seed: int, latent: tuple[int, ...], device: torch.device
-) -> Callable[[int, int], torch.Tensor]:
-    @torch.inference_mode()
-    def start(first: int, count: int) -> torch.Tensor:
-        return decoded(network, around, seed, first, count, latent, device)
-
-    return start
+    decoding = Decoding(network, around, seed, latent_shape(network, model, device), model.range, device)
+    if name == "capsule" and capsule.tones_CQ is not None:
+        decoding = decoding.toned(capsule.tones_CQ, chunk_size(model.architecture, model.input))
+    return Source(name, LATENT_VERSION, decoding.start, False, scale)
 
 
 @torch.inference_mode()
