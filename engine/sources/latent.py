@@ -47,9 +47,11 @@ class Decoding:
         z_ND = self.around.draw(keys(self.seed, first, count), LANE).astype(np.float32)
         z = torch.from_numpy(z_ND.reshape(count, *self.latent)).to(self.device)
         c_BCHW = self.network.decoder(z.contiguous(memory_format=torch.channels_last) if z.ndim == 4 else z)
-        c_BCHW = c_BCHW.clamp(*self.range)
-        x_BCHW = (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
+        x_BCHW = self.stepped_back(c_BCHW.clamp(*self.range))
         return x_BCHW if self.tones is None else self.tones.match(x_BCHW)
+
+    def stepped_back(self, c_BCHW: torch.Tensor) -> torch.Tensor:
+        return (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
 
     def toned(self, tones_CQ: np.ndarray, chunk: int) -> "Decoding":
         """Matched to these, by a look at cards that every set shares."""
