@@ -16,7 +16,7 @@ const kept = { strip: undefined, form: null, hero: null };
 async function show() {
   const set = await get(`/v1/flashcards/${id}`);
   const [job, model, analyses] = await Promise.all([
-    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), get("/v1/jobs?kind=analyze&state=succeeded&limit=100"),
+    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), get("/v1/jobs?kind=analyze&state=succeeded&limit=20"),
   ]);
   const analysis = analyses.items.find(({ result }) => result?.model === set.model);
   if (analysis && kept.strip?.job !== analysis.id) kept.strip = { job: analysis.id, node: await stripSlider(analysis, set.recipe.input) };
