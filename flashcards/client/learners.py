@@ -1,7 +1,7 @@
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from pydantic_core import to_jsonable_python
 
@@ -11,6 +11,9 @@ from flashcards.contract.architecture import Architecture
 from flashcards.contract.learners import Learner, Matrix, Version
 from flashcards.contract.resources import Job, Model, Page
 from flashcards.contract.specs import Scenario
+
+#: A learner of classes has an autoencoder beside the network that answers.
+Network = Literal["learner", "autoencoder"]
 
 
 class Learners(Resource[Learner]):
@@ -27,8 +30,14 @@ class Learners(Resource[Learner]):
         scenario: Scenario | None = None,
         noise: float | None = None,
         clip: bool | None = None,
+        classifier: str | None = None,
+        autoencoder: str | None = None,
+        autoencoder_architecture: str | Architecture | Mapping[str, Any] | None = None,
     ) -> Learner:
-        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet."""
+        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet.
+
+        A learner of classes begins with a classifier and the autoencoder that makes cards for it.
+        """
         fields = {
             "name": name,
             "model": model,
@@ -37,6 +46,9 @@ class Learners(Resource[Learner]):
             "scenario": scenario,
             "noise": noise,
             "clip": clip,
+            "classifier": classifier,
+            "autoencoder": autoencoder,
+            "autoencoder_architecture": autoencoder_architecture,
         }
         body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
         return self._http.post(Learner, self.path, body)
@@ -64,18 +76,22 @@ class Learners(Resource[Learner]):
     def version(self, id: str, number: int) -> Version:
         return self._http.get(Version, self._version(id, number))
 
-    def weights(self, id: str, number: int, to: str | PathLike[str]) -> Path:
+    def weights(self, id: str, number: int, to: str | PathLike[str], network: Network = "learner") -> Path:
         """The safetensors file of a version, to the file or into the folder `to`."""
-        return self._http.download(f"{self._version(id, number)}/weights", to, f"{id}-{number}.safetensors")
+        path, name = f"{self._version(id, number)}/weights", f"{id}-{number}.safetensors"
+        if network == "learner":
+            return self._http.download(path, to, name)
+        return self._http.download(f"{path}?network={network}", to, f"{id}-{number}-{network}.safetensors")
 
     def capsule(self, id: str, number: int, task: int, to: str | PathLike[str]) -> Path:
         """What a version keeps of one of its tasks, the first of which is 1: a safetensors file."""
         path = f"{self._version(id, number)}/capsules/{task}"
         return self._http.download(path, to, f"{id}-{number}-capsule-{task}.safetensors")
 
-    def as_model(self, id: str, number: int) -> Model:
+    def as_model(self, id: str, number: int, network: Network = "learner") -> Model:
         """A model with the weights of a version, for jobs that read models."""
-        return self._http.post(Model, f"{self._version(id, number)}/model")
+        which = "" if network == "learner" else f"?network={network}"
+        return self._http.post(Model, f"{self._version(id, number)}/model{which}")
 
     def matrix(self, id: str) -> Matrix:
         """The error on each task after each task, and how much was forgotten."""

@@ -11,6 +11,8 @@ It is a safetensors file: float32 tensors, and one JSON text under `flashcards.c
     or, where that would make the file larger than 200 KB:
     factor       K x D      covariance = factor^T factor + diag(diagonal): the strongest K directions,
     diagonal     D          and what they leave of each dimension's variance
+
+Of labelled images it may also hold moments of each class, see `class_moments`.
 """
 
 import json
@@ -23,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from flashcards.contract import class_moments
 from flashcards.contract.base import Record
+from flashcards.contract.class_moments import ClassMoments
 
 Array = NDArray[np.floating]
 
@@ -69,6 +73,7 @@ class Capsule:
     triangle: Array | None = None
     factor_KD: Array | None = None
     diagonal_D: Array | None = None
+    by_class: ClassMoments | None = None
 
     def covariance(self) -> Array:
         if self.triangle is not None:
@@ -93,6 +98,7 @@ class Capsule:
             "covariance": self.triangle,
             "diagonal": self.diagonal_D,
             "factor": self.factor_KD,
+            **(self.by_class.tensors() if self.by_class is not None else {}),
         }
         tensors = {name: np.ascontiguousarray(array, "<f4") for name, array in named.items() if array is not None}
         header: dict[str, object] = {"__metadata__": {METADATA: self.facts.model_dump_json()}}
@@ -132,11 +138,12 @@ def _room(facts: CapsuleFacts) -> int:
 
 def read(raw: bytes) -> Capsule:
     """The capsule in these bytes. Raises BadCapsule with the reason in words."""
-    facts, tensors = _parsed(raw)
+    facts, found = _parsed(raw)
     size = facts.latent_size
+    tensors = {name: array for name, array in found.items() if name not in class_moments.NAMES}
     if tensors.keys() not in ({"mean", "covariance"}, {"mean", "factor", "diagonal"}):
         raise BadCapsule("it needs the tensors mean and covariance, or mean, factor and diagonal")
-    if not all(np.isfinite(array).all() for array in tensors.values()):
+    if not all(np.isfinite(array).all() for array in found.values()):
         raise BadCapsule("it holds numbers that are not finite")
     rank = tensors["factor"].shape[0] if "factor" in tensors and tensors["factor"].ndim == 2 else 0
     shapes = {"mean": (size,), "covariance": (size * (size + 1) // 2,), "factor": (rank, size), "diagonal": (size,)}
@@ -144,9 +151,22 @@ def read(raw: bytes) -> Capsule:
         if array.shape != shapes[name]:
             raise BadCapsule(f"{name} has the shape {array.shape}, and a latent of {size} numbers needs {shapes[name]}")
     doubles = {name: array.astype(np.float64) for name, array in tensors.items()}
-    capsule = Capsule(facts, doubles["mean"], doubles.get("covariance"), doubles.get("factor"), doubles.get("diagonal"))
+    whole = (doubles.get(name) for name in ("covariance", "factor", "diagonal"))
+    capsule = Capsule(facts, doubles["mean"], *whole, by_class=_of_classes(found, size))
     _refuse_impossible(capsule)
     return capsule
+
+
+def _of_classes(tensors: Mapping[str, Array], size: int) -> ClassMoments | None:
+    found = {name: tensors[name].astype(np.float64) for name in class_moments.NAMES if name in tensors}
+    if not found:
+        return None
+    if len(found) < len(class_moments.NAMES):
+        raise BadCapsule(f"moments of classes are the tensors {', '.join(class_moments.NAMES)}, and some are missing")
+    try:
+        return class_moments.read(found, size)
+    except ValueError as error:
+        raise BadCapsule(str(error)) from error
 
 
 def _refuse_impossible(capsule: Capsule) -> None:
