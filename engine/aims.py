@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from engine.class_measures import accuracy, constant_accuracy, constant_log_loss, log_loss, scores
 from engine.data import Images
 from engine.errors import Collapsed
-from engine.measures import mean_mae
+from engine.measures import mean_error, mse_B
 from engine.resume import Standing
 from engine.work import Report
 
@@ -60,6 +60,7 @@ class Reconstruct:
     """The image itself: mean |f(x) - x| over images and pixels. The bar is the per-pixel median image."""
 
     metric = "mae"
+    constant_image = "the per-pixel median of the training images"
 
     def target(self, x_BCHW: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
         return x_BCHW
@@ -76,13 +77,13 @@ class Reconstruct:
         device: torch.device,
         between: Callable[[], None],
     ) -> dict[str, float]:
-        return {self.metric: mean_mae(predict, images, rows, chunk, device, between)}
+        return {self.metric: mean_error(predict, images, rows, chunk, device, between)}
 
     def constant(
         self, images: Images, train_rows: np.ndarray, rows: np.ndarray, chunk: int, device: torch.device
     ) -> float:
         median_CHW = images.median(train_rows).to(device)
-        return mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device)
+        return mean_error(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device)
 
     def refuse_collapse(self, taught: Taught, device: torch.device, report: Report) -> None:
         error, constant = taught.now.best_validation_error, taught.constant_error
@@ -91,8 +92,8 @@ class Reconstruct:
         remedy = _remedy(taught.now, "take a lower learning_rate, another seed, a linear head or more epochs")
         if constant > 0:
             raise Collapsed(
-                f"the best epoch has a validation error of {error:.6g}, and one constant image (the per-pixel median "
-                f"of the training images) has {constant:.6g}: the network tells no images apart; {remedy}",
+                f"the best epoch has a validation error of {error:.6g}, and one constant image "
+                f"({self.constant_image}) has {constant:.6g}: the network tells no images apart; {remedy}",
                 taught.products,
             )
         # No network beats an error of 0. Where there is one picture to learn, learning it is success.
@@ -111,10 +112,30 @@ class Reconstruct:
 
 
 class ReconstructSquares(Reconstruct):
-    """As the paper teaches the autoencoder of task-incremental learning: mean (f(x) - x)^2, measured as any other."""
+    """As the paper teaches the autoencoder of task-incremental learning: mean (f(x) - x)^2. The bar is the mean."""
+
+    metric = "mse"
+    constant_image = "the mean of the training images"
 
     def score(self, answer: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return F.mse_loss(answer, target)
+
+    def measure(
+        self,
+        predict: Predict,
+        images: Images,
+        rows: np.ndarray,
+        chunk: int,
+        device: torch.device,
+        between: Callable[[], None],
+    ) -> dict[str, float]:
+        return {self.metric: mean_error(predict, images, rows, chunk, device, between, mse_B)}
+
+    def constant(
+        self, images: Images, train_rows: np.ndarray, rows: np.ndarray, chunk: int, device: torch.device
+    ) -> float:
+        mean_CHW = images.mean(train_rows).to(device)
+        return mean_error(lambda x_BCHW: mean_CHW.expand_as(x_BCHW), images, rows, chunk, device, error_B=mse_B)
 
 
 @dataclass(frozen=True)

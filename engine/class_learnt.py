@@ -115,10 +115,13 @@ def _result(desk: ClassDesk, done: ClassDone, capsules: list[Capsule | None], ke
 def _maker_told(desk: ClassDesk, done: ClassDone) -> CardMaker | None:
     if done.maker is None:
         return None
+    metric, ends = done.maker.lesson.aim.metric, ("train", "validation", "constant")
     told = done.maker.told(desk.work) | {
         "steps": done.maker.now.step - done.answerer.step,
         "seconds": done.maker.own_seconds,
     }
+    errors = {f"{end}_error": told.pop(f"{end}_{metric}") for end in ends}
     architecture, shape = desk.work.learner.autoencoder, desk.data.task.images.shape
     shares = desk.shares_encoder(done.maker.network.state_dict())
-    return CardMaker(parameters=architecture.parameters(shape), shares_encoder=shares, **told)
+    size = architecture.parameters(shape)
+    return CardMaker(parameters=size, shares_encoder=shares, metric=metric, **errors, **told)

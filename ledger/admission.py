@@ -194,7 +194,7 @@ def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data
         for strategy in spec.strategies:
             architecture = spec.architecture_for(strategy).model_dump(mode="json")
             pupil = Learner(scenario=spec.scenario, architecture=architecture, range=list(spec.range))
-            pupil.autoencoder = autoencoder and autoencoder.model_dump(mode="json")
+            pupil.autoencoder = None if autoencoder is None else autoencoder.model_dump(mode="json")
             known = class_fits.Known()
             for dataset in datasets:
                 split = _check_lesson(pupil, dataset, strategy.kind, retain_data)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from flashcards.contract.architecture import Architecture, ClassifierFamily, architecture_spec
+from flashcards.contract.architecture import Architecture, Classifier, architecture_spec
 from flashcards.contract.base import Record
 from flashcards.contract.heads import HeadUnfit, Place, place_of
 from flashcards.contract.image import ImageShape
@@ -47,8 +47,8 @@ def known_by(versions: Sequence[Version]) -> Known:
     return Known(newest.heads, [TaskClasses.model_validate(version.classes) for version in versions])
 
 
-def classifier_of(architecture: Architecture, field: str = "architecture") -> ClassifierFamily:
-    if not isinstance(architecture, ClassifierFamily):
+def classifier_of(architecture: Architecture, field: str = "architecture") -> Classifier:
+    if not isinstance(architecture, Classifier):
         raise Unfit(field, f"{architecture.name} is an autoencoder, and a learner of classes is a classifier")
     return architecture
 

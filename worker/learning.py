@@ -48,11 +48,11 @@ def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
         numbers = [version.number for version in versions[-1:]]
         capsules = learners.capsules(session, learner.id, numbers)
         (found,) = capsules.values() or [{}]
-        began_with = [
+        model, autoencoder = (
             session.get(Model, id) if id is not None and learner.version == 0 else None
             for id in (learner.model_id, learner.autoencoder_id)
-        ]
-        return Standing(learner, versions, found, *began_with, learners.task_name(session, spec))
+        )
+        return Standing(learner, versions, found, model, autoencoder, learners.task_name(session, spec))
 
 
 class Fetch:

@@ -21,6 +21,7 @@ __all__ = [
     "Architecture",
     "ArchitectureField",
     "BlkArchitecture",
+    "Classifier",
     "ClassifierFamily",
     "ConvArchitecture",
     "DenseArchitecture",

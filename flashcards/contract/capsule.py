@@ -151,8 +151,14 @@ def read(raw: bytes) -> Capsule:
         if array.shape != shapes[name]:
             raise BadCapsule(f"{name} has the shape {array.shape}, and a latent of {size} numbers needs {shapes[name]}")
     doubles = {name: array.astype(np.float64) for name, array in tensors.items()}
-    whole = (doubles.get(name) for name in ("covariance", "factor", "diagonal"))
-    capsule = Capsule(facts, doubles["mean"], *whole, by_class=_of_classes(found, size))
+    capsule = Capsule(
+        facts,
+        doubles["mean"],
+        doubles.get("covariance"),
+        doubles.get("factor"),
+        doubles.get("diagonal"),
+        _of_classes(found, size),
+    )
     _refuse_impossible(capsule)
     return capsule
 

@@ -10,6 +10,7 @@ In a capsule they are the tensors
 K is what there is room for: 200 KB for all classes together, beside the 200 KB of the capsule itself.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +82,7 @@ def rank_of(classes: int, latent: int) -> int:
     return MOST_BYTES // (4 * classes * latent) - 2
 
 
-def read(tensors: dict[str, Array], latent: int) -> ClassMoments:
+def read(tensors: Mapping[str, Array], latent: int) -> ClassMoments:
     """Raises ValueError where they cannot be moments."""
     count_C, mean_CD, factor_CKD, diagonal_CD = (tensors[name] for name in NAMES)
     classes, rank = len(count_C), factor_CKD.shape[1] if factor_CKD.ndim == 3 else 0

@@ -1,5 +1,7 @@
 """What a job answers with where the model is a classifier; and the answers to a few images, of either kind of model."""
 
+from typing import Literal
+
 from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import DatasetId, ModelId, Record
 from flashcards.contract.capsule import CapsuleFacts
@@ -52,10 +54,12 @@ class EvaluateClassifierResult(Record):
 class CardMaker(TrainingResult):
     """How the autoencoder beside a classifier learnt the task: what makes cards of it from then on."""
 
-    train_mae: float
-    validation_mae: float
-    constant_mae: float
-    "What the per-pixel median image scores on the validation images: the bar below which nothing was learnt."
+    metric: Literal["mae", "mse"]
+    "What its errors are: of squares in task_incremental, as in the paper."
+    train_error: float
+    validation_error: float
+    constant_error: float
+    "What the best constant image scores on the validation images: the bar below which nothing was learnt."
     shares_encoder: bool
     "It began with the encoder of the classifier."
 

@@ -1,6 +1,7 @@
 """Learners of classes over HTTP: tasks with a head each, sessions with one for all, and what is refused on the way."""
 
 import csv
+import hashlib
 import io
 
 import numpy as np
@@ -110,8 +111,6 @@ class TestTasks:
     def test_both_networks_of_a_version_can_be_had(self, api, taught, whole):
         path = f"/v1/learners/{taught['id']}/versions/2"
         version = api.get(path).json()
-        import hashlib
-
         for network, digest in (("learner", version["digest"]), ("autoencoder", version["autoencoder_digest"])):
             content = api.get(f"{path}/weights", params={"network": network}).content
             assert hashlib.sha256(content).hexdigest() == digest
