@@ -1,8 +1,8 @@
 """The light of a session: images made brighter or darker, more or less colourful.
 
-x' = low + (x - low) (1 + b), then grey + (x' - grey) (1 + s), grey being the luma of the pixel (ITU-R 601), cut to the
-range. The paper gives the two lists of numbers and not what they do: as in the usual colour jitter they are taken for
-how far a factor is off 1.
+x' = x + b (high - low), then grey + (x' - grey) (1 + s), grey being the luma of a pixel (ITU-R 601), cut to the range.
+The paper gives the two lists of numbers and not what they do. Its classifier loses six points of a hundred in the
+session of -0.2, which light that is dimmed by a fifth would hardly bring about: brightness is taken for what is added.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def jittered(images: Images, jitter: Jitter | None) -> Images:
 
 def _changed(x_NHWC: np.ndarray, jitter: Jitter, ends: tuple[float, float]) -> np.ndarray:
     low, high = ends
-    y_NHWC = low + (x_NHWC.astype(np.float64) - low) * (1 + jitter.brightness)
+    y_NHWC = x_NHWC.astype(np.float64) + jitter.brightness * (high - low)
     if y_NHWC.shape[-1] == len(LUMA_C):
         grey_NHW1 = (y_NHWC @ LUMA_C)[..., None]
         y_NHWC = grey_NHW1 + (y_NHWC - grey_NHW1) * (1 + jitter.saturation)

@@ -149,6 +149,10 @@ def _admit_predict(session: Session, tenant: str, spec: PredictSpec) -> list[str
 def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool = True) -> list[str]:
     """Asked again when its turn comes: a task before it may have said by then what the learner's images look like."""
     learner = _learner(session, tenant, spec.learner)
+    if spec.jitter is not None and learner.scenario != "new_instance":
+        raise Unfit(
+            "jitter", f"sessions of scenario new_instance differ in light, and this learner's is {learner.scenario}"
+        )
     dataset = _dataset(session, tenant, spec.dataset)
     split = _check_lesson(learner, dataset, spec.strategy.kind, retain_data)
     low, high = learner.range
@@ -156,10 +160,6 @@ def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool
     if class_fits.classifies(learner):
         known = class_fits.known_by(chain(session, learner))
         place = class_fits.place_in(learner, class_fits.check_class_lesson(learner, known, dataset, split.shape))
-    if spec.jitter is not None and learner.scenario != "new_instance":
-        raise Unfit(
-            "jitter", f"sessions of scenario new_instance differ in light, and this learner's is {learner.scenario}"
-        )
     if spec.base_version is not None and session.get(Version, (learner.id, spec.base_version)) is None:
         raise Unfit("base_version", f"there is no version {spec.base_version} of {learner.id}")
     if spec.test_dataset is None:

@@ -240,7 +240,9 @@ class Budget(Record):
 class Jitter(Record):
     """What is done to the images of a session before they are learnt. Those that it is measured on stay as they are."""
 
-    brightness: float = Field(default=0.0, ge=-1, le=1, description="x (1 + b): -0.2 is a fifth darker")
+    brightness: float = Field(
+        default=0.0, ge=-1, le=1, description="x + b, the range being 1: -0.2 is darker by a fifth of it"
+    )
     saturation: float = Field(default=0.0, ge=-1, le=1, description="grey + (x - grey) (1 + s): -1 has no colours left")
 
 

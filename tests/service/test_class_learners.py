@@ -56,7 +56,7 @@ def refused(api, learner: dict, dataset: dict, **fields) -> tuple[str, str]:
     answer = post_task(api, learner, dataset, **fields)
     assert answer.status_code == 422, answer.text
     (error,) = answer.json()["errors"]
-    return error["field"], error["message"]
+    return error["field"].removeprefix("body."), error["message"]
 
 
 @pytest.fixture(scope="module")
