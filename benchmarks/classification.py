@@ -1,7 +1,7 @@
 """`make bench-classification`: learners of classes by every strategy, beside what keeps real images.
 
-The same minibatches of new images for all: as many epochs, no early stop. Every task that is done is kept under
-.reproduce, so the command can be stopped and goes on where it was.
+The same minibatches of new images for all: as many epochs, no early stop. Every task that is done is kept, so the
+command can be stopped and goes on where it was.
 
 `--bar tasks`: CIFAR-10, MNIST and Fashion-MNIST with a head each, with and without task id. `--bar sessions`: five
 parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand.
@@ -11,7 +11,6 @@ import argparse
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -32,8 +31,8 @@ from benchmarks.class_sequences import (
 from benchmarks.continual import tell
 from benchmarks.lab import Size, spread
 from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
 
-ROOT = Path(__file__).parents[1]
 WITH, WITHOUT = "accuracy", "accuracy_without_task_id"
 GATES = ("naive", "ewc", "si", "lwf")
 DEAREST = 4.0  # times the training of naive
@@ -192,7 +191,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--cards", type=int, default=1000, help="cards, draws of a generator or images kept, in all")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done tasks are kept")
+    add_places(parser)
     given = parser.parse_args(words)
     console = Console()
     if given.bar == "speed":
@@ -201,7 +200,7 @@ def main(words: list[str] | None = None) -> int:
     images, rate = given.images or (3000 if is_tasks else 1500), given.learning_rate or (1e-3 if is_tasks else 1e-2)
     seeds = tuple(map(int, given.seeds.split(",")))
     size = Size(images, given.tests, given.epochs, seeds, given.side, given.threads, given.epochs, given.batch, rate)
-    course = ClassCourse(given.folder, data_folder(), size, console)
+    course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
     known = methods(given.cards, images * len(HARD) if not is_tasks else images)
     if is_tasks:
         sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae")

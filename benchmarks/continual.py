@@ -1,8 +1,8 @@
 """`make bench-continual`: learners that go through five datasets, by every strategy, beside what keeps real images.
 
 The same minibatches of new images for all: as many epochs, no early stop. Strategies that replay take as many old
-samples beside them; joint goes over the images of all tasks so far. Every task that is done is kept under .reproduce,
-so the command can be stopped and goes on where it was.
+samples beside them; joint goes over the images of all tasks so far. Every task that is done is kept,
+so the command can be stopped and goes on where it was; its figures are in docs/reproduction/steps.
 
 `--bar ten`: ten tasks, each dataset in two halves. `--bar estimates`: what cards say of forgetting against the truth,
 over all runs that are kept. `--bar plasticity`: what was tried to give the new task more room, see trials.py.
@@ -22,6 +22,7 @@ from benchmarks import trials
 from benchmarks.estimates import NEEDED, tracking
 from benchmarks.lab import Size, spread
 from benchmarks.real import data_folder
+from benchmarks.records import Records, add_places, records_of
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 from engine.strategies.flashcards import FlashcardsReplay
 
@@ -189,8 +190,8 @@ def ten(course: Course, asked: Asked) -> bool:
     return compare(course, asked, ten_bars)
 
 
-def estimates(folder: Path, console: Console) -> bool:
-    found = tracking(folder)
+def estimates(records: Records, console: Console) -> bool:
+    found = tracking(records.every())
     for line in found.told():
         console.print(line)
     return len(found.pairs) >= NEEDED
@@ -218,10 +219,10 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--cards", type=int, default=5000, help="cards, or draws of a generator, in all")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done tasks are kept")
+    add_places(parser)
     given = parser.parse_args(words)
     if given.bar == "estimates":
-        return 0 if estimates(given.folder, Console()) else 1
+        return 0 if estimates(records_of(given), Console()) else 1
     seeds = tuple(map(int, given.seeds.split(",")))
     size = Size(given.images, given.tests, given.epochs, seeds, given.side, given.threads)
     is_ten = given.bar == "ten"
@@ -233,7 +234,7 @@ def main(words: list[str] | None = None) -> int:
         given.architecture or ARCHITECTURES.get(given.side, ARCHITECTURES[32]),
         Scenario(given.scenario, given.noise),
     )
-    course = Course(given.folder, data_folder(), size)
+    course = Course(given.folder, data_folder(), size, records=records_of(given))
     return 0 if BARS[given.bar](course, asked) else 1
 
 

@@ -4,21 +4,21 @@ A pair: one earlier task after one later one. True is M[i][j] - M[j][j], estimat
 what was measured while the images were there. A run: a learner as far as it went, with the mean over its tasks.
 """
 
-import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import PurePosixPath
 
 from scipy.stats import spearmanr
+
+from benchmarks.records import Result
 
 NEEDED = 30
 
 
 @dataclass(frozen=True)
 class Pair:
-    run: Path
+    run: PurePosixPath
     true: float
     estimated: float
 
@@ -40,16 +40,15 @@ class Tracking:
         return [_told("pairs of an earlier task and a later one", self.pairs), _told("runs", self.runs)]
 
 
-def tracking(folder: Path) -> Tracking:
-    """Of every flashcards run kept under `folder`, whatever its size."""
-    pairs, runs = [], []
-    for step in sorted(kept.parent for kept in folder.rglob("learn/**/result.json")):
-        result = _read(step)
+def tracking(steps: Mapping[PurePosixPath, Result]) -> Tracking:
+    """Of every flashcards run among these, whatever its size. A step is named within the one before it."""
+    pairs, runs, inner = [], [], {step.parent for step in steps}
+    for step, result in steps.items():
         if result.get("strategy", {}).get("kind") != "flashcards" or "measures" not in result:
             continue
-        found = list(_pairs(step, result))
+        found = list(_pairs(steps, step))
         pairs += found
-        if not any((child / "result.json").exists() for child in step.iterdir() if child.is_dir()):
+        if step not in inner:
             count = len(found)
             mean = (sum(pair.true for pair in found) / count, sum(pair.estimated for pair in found) / count)
             runs.append(Pair(step, *mean))
@@ -62,11 +61,10 @@ def rank_correlation(pairs: list[Pair]) -> float:
     return float(spearmanr([pair.true for pair in pairs], [pair.estimated for pair in pairs]).statistic)
 
 
-def _pairs(step: Path, result: dict[str, Any]) -> Iterator[Pair]:
-    """A step lies in the folder of the one before it."""
-    row = result["measures"]
+def _pairs(steps: Mapping[PurePosixPath, Result], step: PurePosixPath) -> Iterator[Pair]:
+    row = steps[step]["measures"]
     for place, now in enumerate(row[:-1]):
-        learnt = _read(step.parents[len(row) - place - 2])["measures"][place]["mae"]
+        learnt = steps[step.parents[len(row) - place - 2]]["measures"][place]["mae"]
         if None not in (learnt, now["mae"], now["estimated_mae"]):
             yield Pair(step, now["mae"] - learnt, now["estimated_mae"] - learnt)
 
@@ -74,8 +72,3 @@ def _pairs(step: Path, result: dict[str, Any]) -> Iterator[Pair]:
 def _told(what: str, pairs: list[Pair]) -> str:
     few = f"; too few to say, {NEEDED} are needed" if len(pairs) < NEEDED else ""
     return f"Spearman's rank correlation {rank_correlation(pairs):.3f} over {len(pairs)} {what}{few}"
-
-
-def _read(step: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((step / "result.json").read_text())
-    return found

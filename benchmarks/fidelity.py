@@ -2,7 +2,7 @@
 
 Cards as many as training images; the same budget for parent and child. Sources: the capsule (the checkpoint and 66 KB
 kept from the data), latents (the checkpoint alone), mazes with r = 10 (the paper's way). Every cell that is done is
-kept under .reproduce, so the command can be stopped and goes on where it was.
+kept, so the command can be stopped and goes on where it was; its figures are in docs/reproduction/steps.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from rich.table import Table
 
 from benchmarks.lab import Lab, Made, Size, spread
 from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = "blk_4_fil_32"
@@ -78,12 +79,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--side", type=int, default=Size.side)
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce")
+    add_places(parser)
     asked = parser.parse_args(words)
     seeds = tuple(map(int, asked.seeds.split(",")))
     size = Size(asked.images, asked.tests, asked.epochs, seeds, asked.side, asked.threads)
     datasets, sources = asked.datasets.split(","), asked.sources.split(",")
-    lab = Lab(asked.folder, data_folder(), size)
+    lab = Lab(asked.folder, data_folder(), size, records=records_of(asked))
     lab.walk(lambda lab: experiment(lab, datasets, sources, asked.architecture) and None)
     return 0 if show(lab.console, lab, datasets, sources, asked.architecture) else 1
 

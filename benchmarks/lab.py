@@ -1,11 +1,15 @@
-"""Experiments in steps that are done once. Each step has a folder; what is in it is not done again.
+"""Experiments in steps that are done once. Each step has a folder; what is in it is not done again. The figures of a
+step outlive its folder (`benchmarks.records`): where only they are left, the files are made again when a later step
+needs them.
 
 A step is a job of the product, run by the engine itself, without a service. The whole experiment is walked through
 twice: first only to count what there is to do, so that progress and the time left can be told, then to do it.
 """
 
+import functools
 import hashlib
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -16,17 +20,17 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from safetensors.torch import load_file
 from threadpoolctl import threadpool_limits
 
 from benchmarks import real
+from benchmarks.records import Records
 from engine import capsule
 from engine.data import load_images
 from engine.errors import Collapsed
 from engine.models import build
 from engine.run import run
 from engine.spectral import weighted_alpha
-from engine.weights import WEIGHTS, load_network
+from engine.weights import load_network
 from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import ImageShape
@@ -61,17 +65,24 @@ class Size:
 
 @dataclass(frozen=True)
 class Made:
-    folder: Path
+    place: Path
     result: dict[str, Any]
+    make_again: Callable[[], None] = lambda: None
 
     def __getitem__(self, name: str) -> Any:
         """Not a number while the experiment is only walked through."""
         return self.result.get(name, float("nan"))
 
     @property
+    def folder(self) -> Path:
+        """With the files of the step in it."""
+        self.make_again()
+        return self.place
+
+    @property
     def seconds(self) -> float:
         """What the step took when it was done."""
-        found: float = json.loads((self.folder / "result.json").read_text())["step_seconds"]
+        found: float = self["step_seconds"]
         return found
 
     @property
@@ -81,9 +92,8 @@ class Made:
 
     @property
     def weighted_alpha(self) -> float:
-        """From the weights: a step that was done before results said it serves as well."""
-        path = self.folder / WEIGHTS.name
-        return alpha_of(load_file(path)) if path.exists() else float("nan")
+        found: float = self["weighted_alpha"]
+        return found
 
 
 def alpha_of(weights: dict[str, torch.Tensor]) -> float:
@@ -129,9 +139,13 @@ class Lab:
     console: Console = field(default_factory=Console)
     planned: dict[str, float] = field(default_factory=dict)
     planning: bool = False
-    used: set[Path] = field(default_factory=set)  # folders of the steps that were asked for
+    used: dict[str, Made] = field(default_factory=dict)  # the steps that were asked for
+    records: Records | None = None
     done: float = 0.0
     spent: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.records = self.records or Records(self.folder / "steps")
 
     def walk(self, experiment: Callable[["Lab"], None]) -> None:
         self.planning = True
@@ -180,7 +194,7 @@ class Lab:
     def coreset(self, dataset: str, architecture: str, count: int, seed: int) -> Made:
         """A network from the first `count` real images: what cards of that number stand beside."""
         smaller = Size(**{**self.size.__dict__, "images": count})
-        lab = Lab(self.folder, self.data, smaller, self.console)
+        lab = Lab(self.folder, self.data, smaller, self.console, records=self.records)
 
         def make(out: Path) -> dict[str, Any]:
             spec = lab._learning(kind="train", dataset=f"dataset_{NOBODY}", architecture=architecture, seed=seed)
@@ -208,25 +222,67 @@ class Lab:
         cost = len(retrain) * 1000 * size.epochs + 1000 * max_r / 3
         return self._step(f"analyze/{self._key(model)}/{max_r}-{seed}", cost, make)
 
+    def keep_picture(self, made: Made, name: str, target: Path) -> bool:
+        """Into a report. One that is there already is not made again for its own sake. False: the step has no such."""
+        if self.planning or (target.exists() and not _done(made.place).exists()):
+            return True
+        source = made.folder / name
+        if source.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+        return source.exists()
+
     # How a step is done
 
     def _step(self, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> Made:
         folder = self.folder / self.size.name / key
-        kept = folder / "result.json"
         if self.planning:
-            if not kept.exists():
+            if self._known(folder, key) is None:
                 self.planned[key] = cost
             return Made(folder, {})
-        self.used.add(folder)
-        if not kept.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            began = time.monotonic()
-            result = make(folder)
-            seconds = time.monotonic() - began
-            kept.write_text(json.dumps({**result, "step_seconds": seconds}, indent=1))
-            self._tell(key, cost, seconds)
-        return Made(folder, json.loads(kept.read_text()))
+        result = self._known(folder, key)
+        if result is None:
+            result = self._do(folder, make)
+            self._record(key, result)
+            self._tell(key, cost, result["step_seconds"])
+        self.used[key] = made = Made(folder, result, lambda: self._do_again(folder, key, make))
+        return made
+
+    def _known(self, folder: Path, key: str) -> dict[str, Any] | None:
+        if key not in self._recorded and _done(folder).exists():
+            self._record(key, json.loads(_done(folder).read_text()))
+        return self._recorded.get(key)
+
+    @functools.cached_property
+    def _recorded(self) -> dict[str, dict[str, Any]]:
+        return self.records.read(self.size.name)
+
+    def _record(self, key: str, result: dict[str, Any]) -> None:
+        self._recorded[key] = result
+        self.records.add(self.size.name, key, result)
+
+    def _do(self, folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        """Made apart and moved when it is whole: later steps may lie in the folder already, from before."""
+        part = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        began = time.monotonic()
+        result = make(part)
+        result = {**result, "step_seconds": time.monotonic() - began}
+        shutil.copytree(part, folder, dirs_exist_ok=True)
+        shutil.rmtree(part)
+        _done(folder).write_text(json.dumps(result, indent=1))
+        return result
+
+    def _do_again(self, folder: Path, key: str, make: Callable[[Path], dict[str, Any]]) -> None:
+        """For its files alone: its figures are known, and stay as they were told."""
+        if _done(folder).exists():
+            return
+        self.console.print(f"        {key} once more, for its files")
+        here, told = self._do(folder, make), self._recorded[key]
+        for name in ("test_mae", "validation_mae"):
+            if name in told and not math.isclose(here[name], told[name], rel_tol=1e-6):
+                self.console.print(f"        {name} is {here[name]:.6f} here, and {told[name]:.6f} in the record")
 
     def _tell(self, key: str, cost: float, seconds: float) -> None:
         self.done, self.spent = self.done + cost, self.spent + seconds
@@ -293,4 +349,9 @@ class Lab:
         return DatasetInput(path=path, digest=name)
 
     def _key(self, made: Made) -> str:
-        return made.folder.relative_to(self.folder / self.size.name).as_posix().replace("/", "+")
+        return made.place.relative_to(self.folder / self.size.name).as_posix().replace("/", "+")
+
+
+def _done(folder: Path) -> Path:
+    """There when all files of a step are."""
+    return folder / "result.json"

@@ -1,13 +1,13 @@
 """`make reproduce-capture`: the single-task half of the paper, beside ours, as docs/reproduction.md and its pictures.
 
-The same protocol at the size that two cores can do. Every step that is done is kept under .reproduce: stopped, it goes
-on where it was. `--only table1,passes` does some sections; those that are not done are not in the report. Table 1 is
-over all seeds, the rest over the first few: they show directions, and cost the most.
+The same protocol at the size that two cores can do. Every step that is done is kept: stopped, it goes on where it was,
+and the figures of all steps are in docs/reproduction/steps. `--only table1,passes` does some sections; those that are
+not done are not in the report. Table 1 is over all seeds, the rest over the first few: they show directions, and cost
+the most.
 """
 
 import argparse
 import shlex
-import shutil
 import statistics
 import sys
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import paper
 from benchmarks.lab import Lab, Made, Size, spread, write_report
 from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
 
 ROOT = Path(__file__).parents[1]
 TABLE1 = ("mnist", "fashion_mnist", "cifar10")
@@ -121,7 +122,7 @@ class Report:
             parent = self.lab.train(dataset, self.architecture, self.seeds[0])
             seen = self.lab.analyze(parent, dataset, max(RETRAINED), RETRAINED, self.seeds[0])
             for name in ("curves", "strip", "latents"):
-                self._picture(seen.folder / f"{name}.png", f"{dataset}-{name}.png")
+                self._picture(seen, f"{name}.png", f"{dataset}-{name}.png")
             curve = ", ".join(f"{mae:.4f} at r = {r}" for r, mae in (seen.result.get("retrained") or {}).items())
             lines += [
                 f"**{dataset}**: {seen['reason']}. P1 from r = {seen['p1_from']}, P2 at r = {seen['p2_at']}. "
@@ -137,15 +138,13 @@ class Report:
     def same_mazes(self) -> Lines:
         for dataset in TABLE1:
             cards = self.lab.capture(self.parents(dataset)[0], "maze", self.seeds[0], 10)
-            self._picture(cards.folder / "sheet.png", f"cards-{dataset}.png")
-            self._picture(cards.folder / "source.png", "mazes.png")
+            self._picture(cards, "sheet.png", f"cards-{dataset}.png")
+            self._picture(cards, "source.png", "mazes.png")
         shown = (f"![{name}](reproduction/{name}.png)" for name in ("mazes", *(f"cards-{name}" for name in TABLE1)))
         return [*_head("mazes", *TABLE1), _row(*shown)]
 
-    def _picture(self, made: Path, name: str) -> None:
-        if not self.lab.planning:
-            self.pictures.mkdir(parents=True, exist_ok=True)
-            shutil.copy(made, self.pictures / name)
+    def _picture(self, made: Made, name: str, shown: str) -> None:
+        self.lab.keep_picture(made, name, self.pictures / shown)
 
 
 _COUNTED = ("mazes", "capsule", "real images")
@@ -201,7 +200,7 @@ class Edition:
 def write(edition: Edition) -> Path:
     report, size = edition.report, edition.report.lab.size
     sections = edition.sections()
-    seconds = sum(Made(folder, {}).seconds for folder in report.lab.used)
+    seconds = sum(made.seconds for made in report.lab.used.values())
     head = [
         "# The paper, reproduced: capture",
         "",
@@ -211,7 +210,8 @@ def write(edition: Edition) -> Path:
         f"not say otherwise {report.architecture}, {size.image}, {size.images} training and {size.tests} test images,",
         f"{size.epochs} epochs in batches of {size.batch} for parent and child, as many cards as training images.",
         "The paper has 50,000 to 60,000 images, 100 epochs and 5 runs.",
-        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores.",
+        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores. Figures of every step, and the",
+        f"commit that made it: [steps](reproduction/steps/{size.name}.jsonl).",
         "",
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule,",
         "which was kept from the data. Both without a pass (r = 0).",
@@ -230,11 +230,11 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--few", type=_seeds, default=(0,), help="seeds of all but Table 1")
     parser.add_argument("--compared", default=",".join(paper.ARCHITECTURES), help="rows of the architectures' table")
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done steps are kept")
+    add_places(parser)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the report goes")
     asked = parser.parse_args(words)
     size = Size(asked.images, asked.tests, asked.epochs, asked.seeds, threads=asked.threads)
-    lab = Lab(asked.folder, data_folder(), size)
+    lab = Lab(asked.folder, data_folder(), size, records=records_of(asked))
     report = Report(lab, asked.architecture, asked.docs, asked.seeds, asked.compared.split(","))
     edition = Edition(asked.only.split(","), report, asked.few, shlex.join(_told_of(words)))
     lab.walk(lambda _: edition.sections() and None)
@@ -245,7 +245,7 @@ def main(words: list[str] | None = None) -> int:
 def _told_of(words: list[str] | None) -> list[str]:
     """What decides about the figures; where steps and report lie does not."""
     words = sys.argv[1:] if words is None else words
-    places = [place for place, word in enumerate(words) if word in ("--folder", "--docs")]
+    places = [place for place, word in enumerate(words) if word in ("--folder", "--records", "--docs")]
     return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
 
 

@@ -1,7 +1,6 @@
 """`make reproduce-classification`: the half of the paper on classes, as docs/reproduction-classification.md.
 
-The same protocol at the size that two cores can do. Every step that is done is kept under .reproduce: stopped, it goes
-on where it was. `--only tasks,downstream` does some sections; those that are not done are not in the report.
+The same protocol at the size that two cores can do. Every step that is done is kept: stopped, it goes on where it was. `--only tasks,downstream` does some sections; those that are not done are not in the report.
 """
 
 import argparse
@@ -15,6 +14,7 @@ from benchmarks.class_sequences import HARD, SEQUENCE3, SOFT, ClassCourse, Class
 from benchmarks.classification import WITH, WITHOUT, cost, methods, sessions_of, tasks_of
 from benchmarks.lab import NOBODY, Lab, Made, Size, spread, write_report
 from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
 from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
@@ -212,7 +212,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--cards", type=int, default=1000)
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done steps are kept")
+    add_places(parser)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the report goes")
     asked = parser.parse_args(words)
     seeds = tuple(map(int, asked.seeds.split(",")))
@@ -223,9 +223,9 @@ def main(words: list[str] | None = None) -> int:
 
     data = data_folder()
     report = Report(
-        ClassCourse(asked.folder, data, size(asked.images, 1e-3)),
-        ClassCourse(asked.folder, data, size(asked.session_images, 1e-2)),
-        Downstream(asked.folder, data, size(asked.images, 1e-3)),
+        ClassCourse(asked.folder, data, size(asked.images, 1e-3), records=records_of(asked)),
+        ClassCourse(asked.folder, data, size(asked.session_images, 1e-2), records=records_of(asked)),
+        Downstream(asked.folder, data, size(asked.images, 1e-3), records=records_of(asked)),
         asked.architecture,
         asked.session_architecture,
         asked.session_autoencoder,

@@ -1,7 +1,8 @@
 """`make reproduce-continual`: the half of the paper on learning task after task, as docs/reproduction-continual.md.
 
-The same protocol at the size that two cores can do. Every task that is done is kept under .reproduce: stopped, it goes
-on where it was. `--only table3,noise` does some sections; those that are not done are not in the report.
+The same protocol at the size that two cores can do. Every task that is done is kept: stopped, it goes on where it was,
+and the figures of all tasks are in docs/reproduction/steps. `--only table3,noise` does some sections; those that are
+not done are not in the report.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from benchmarks import continual, paper
 from benchmarks.estimates import Tracking, tracking
 from benchmarks.lab import Lab, Size, spread, write_report
 from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
 from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
 from engine.plots import BLUE, DOTS, GREY, STYLE, as_png, drawing
 
@@ -140,7 +142,7 @@ class Report:
             self.chains(name, SEQUENCE5)
         if self.course.planning:
             return []
-        found, picture = tracking(self.course.folder), self._pictures / "estimates.png"
+        found, picture = tracking(self.course.records.every()), self._pictures / "estimates.png"
         picture.parent.mkdir(parents=True, exist_ok=True)
         picture.write_bytes(scatter(found))
         return [
@@ -171,11 +173,9 @@ class Report:
 
     def _picture(self, chain: Learnt, made: str, name: str) -> str:
         """Of the last step; a chain that diverged has none."""
-        source, target = chain.steps[-1].folder / made, self._pictures / name
-        if not self.course.planning and not source.exists():
-            return "-"
-        self.course.keep_picture(source, target)
-        return _shown(target, self.docs)
+        target = self._pictures / name
+        kept = self.course.keep_picture(chain.steps[-1], made, target)
+        return _shown(target, self.docs) if kept else "-"
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
@@ -242,7 +242,8 @@ def write(report: Report, names: list[str]) -> Path:
         f"task, mean and deviation over {len(size.seeds)} seed(s); {report.architecture}, {size.image}, {size.images}",
         f"training and {size.tests} test images a dataset, {size.epochs} epochs a task without early stop,",
         f"{report.cards} cards or draws in all. The paper has blk_4_fil_64, 50,000 to 60,000 images, 100 epochs and 5",
-        "runs. The other half, on capture, is in [reproduction.md](reproduction.md), made by `make reproduce-capture`.",
+        f"runs. Figures of every step, and the commit that made it: [steps](reproduction/steps/{size.name}.jsonl).",
+        "The other half, on capture, is in [reproduction.md](reproduction.md), made by `make reproduce-capture`.",
     ]
     sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
     return write_report(report.docs / "reproduction-continual.md", head, sections)
@@ -259,13 +260,15 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--side", type=int, default=16)
     parser.add_argument("--cards", type=int, default=5000)
     parser.add_argument("--threads", type=int, default=Size.threads)
-    parser.add_argument("--folder", type=Path, default=ROOT / ".reproduce", help="where done tasks are kept")
+    add_places(parser)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the report goes")
     asked = parser.parse_args(words)
     seeds = tuple(map(int, asked.seeds.split(",")))
     size = Size(asked.images, asked.tests, asked.epochs, seeds, asked.side, asked.threads)
     architecture = asked.architecture or continual.ARCHITECTURES.get(asked.side, continual.ARCHITECTURES[32])
-    report = Report(Course(asked.folder, data_folder(), size), architecture, asked.docs, asked.cards)
+    report = Report(
+        Course(asked.folder, data_folder(), size, records=records_of(asked)), architecture, asked.docs, asked.cards
+    )
     names = asked.only.split(",")
 
     def experiment(_: Lab) -> None:

@@ -6,7 +6,6 @@ beginning with another one shares the steps too. A network that collapsed goes o
 
 import hashlib
 import json
-import shutil
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,11 +218,6 @@ class Course(Lab):
         """The whole life would fill the screen: whose it is, and what was learnt last."""
         _, scenario, architecture, _, seed, *tasks = key.split("/")
         super()._tell(f"{scenario} {architecture} {seed} task {len(tasks)}: {tasks[-1]}", cost, seconds)
-
-    def keep_picture(self, made: Path, target: Path) -> None:
-        if not self.planning:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(made, target)
 
 
 def short(config: dict[str, Any]) -> str:

@@ -66,9 +66,9 @@ def of_cards(setting: Setting, task: TaskInput, network: Autoencoder, digest: st
     if task.capsule is None:
         return measured
     # What was told of the images themselves stays true, whatever becomes of the network.
-    known = capsule.read(task.capsule.read_bytes()).facts
-    of_images = {name: getattr(known, name) for name in ("count", "channel_mean", "channel_deviation")}
-    return replace(measured, facts=measured.facts.model_copy(update=of_images))
+    known = capsule.read(task.capsule.read_bytes())
+    of_images = {name: getattr(known.facts, name) for name in ("count", "channel_mean", "channel_deviation")}
+    return replace(measured, facts=measured.facts.model_copy(update=of_images), tones_CQ=known.tones_CQ)
 
 
 def _as_hard_as(setting: Setting, cards_NHWC: np.ndarray, known: float | None, seed: int) -> np.ndarray:

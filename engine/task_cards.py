@@ -16,8 +16,8 @@ from engine.models import Autoencoder
 from engine.passes import Passes
 from engine.passes.choose import on_cuda
 from engine.passes.torch_passes import TorchPasses
-from engine.sources import Source, latent_shape
-from engine.sources.by_class import BY_CLASS_VERSION, classes_in_turn, decoded_by_class
+from engine.sources import Source
+from engine.sources.by_class import classes_in_turn
 from engine.strategies.replay import derived_seed
 from engine.strategies.setting import Setting
 from engine.work import ModelInput, Report, TaskInput
@@ -116,7 +116,7 @@ def open_task_cards(
     moments = bench.capsule.by_class if by_class and opened.name == "capsule" else None
 
     def start(seed: int) -> Source:
-        return bench.open(opened.name, seed) if moments is None else of_classes(bench, moments, seed)
+        return bench.open(opened.name, seed, by_class)
 
     return TaskCards(
         model=model,
@@ -132,16 +132,6 @@ def open_task_cards(
         chunk=chunk,
         between=setting.between,
     )
-
-
-def of_classes(bench: Bench, moments: ClassMoments, seed: int) -> Source:
-    latent = latent_shape(bench.network, bench.model, bench.device)
-
-    @torch.inference_mode()
-    def start(first: int, count: int) -> torch.Tensor:
-        return decoded_by_class(bench.network, moments, seed, first, count, latent, bench.device)
-
-    return Source("capsule", BY_CLASS_VERSION, start, starts_as_image=False)
 
 
 def _passes(setting: Setting, network: Autoencoder, model: ModelInput) -> Passes:

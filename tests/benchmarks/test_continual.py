@@ -8,6 +8,7 @@ import pytest
 from benchmarks import continual
 from benchmarks.estimates import tracking
 from benchmarks.lab import Made
+from benchmarks.records import Records
 from benchmarks.sequences import Learnt
 from flashcards.contract.strategies import strategy_spec
 
@@ -90,19 +91,19 @@ def test_ten_tasks_are_held_against_joint(bench, monkeypatch):
     assert "MB, at most 2: holds" in told
 
 
-def kept(folder, kind, measures):
-    folder.mkdir(parents=True)
+def gave(kind, *measures):
     rows = [{"task": str(place), "mae": mae, "estimated_mae": guess} for place, (mae, guess) in enumerate(measures)]
-    (folder / "result.json").write_text(json.dumps({"strategy": {"kind": kind}, "measures": rows}))
+    return {"strategy": {"kind": kind}, "measures": rows}
 
 
 def test_estimates_are_held_against_the_truth(tmp_path, capsys):
+    records = Records(tmp_path / "steps")
     for seed, (true, guess) in enumerate([(0.15, 0.14), (0.12, 0.13), (0.11, 0.11), (0.20, 0.12)]):
-        first = tmp_path / "size" / "learn" / f"seed-{seed}" / "a"
-        kept(first, "naive", [(0.1, 0.1)])
-        kept(first / "cards", "flashcards", [(true, guess), (0.1, 0.1)])
-        kept(first / "naive", "naive", [(0.9, 0.0), (0.1, 0.1)])
-    found = tracking(tmp_path)
+        first = f"learn/seed-{seed}/a"
+        records.add("size", first, gave("naive", (0.1, 0.1)))
+        records.add("size", f"{first}/cards", gave("flashcards", (true, guess), (0.1, 0.1)))
+        records.add("size", f"{first}/naive", gave("naive", (0.9, 0.0), (0.1, 0.1)))
+    found = tracking(records.every())
     assert [(pair.true, pair.estimated) for pair in found.pairs[:1]] == [pytest.approx((0.05, 0.04))]
     assert len(found.pairs) == len(found.runs) == 4
     assert found.over_pairs == pytest.approx(0.4)  # ranks 3 2 1 4 and 4 3 1 2

@@ -1,12 +1,15 @@
 """Learners over a few digits: chains of tasks that are kept, shared and taken up."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from forgetting import forget
 
 from benchmarks.lab import Size
 from benchmarks.real import in_half
+from benchmarks.records import Records
 from benchmarks.sequences import Course, Method, Scenario
 
 SMALL = Size(images=60, tests=20, epochs=2, seeds=(0,), side=8, threads=1, learning_rate=0.01)
@@ -56,7 +59,7 @@ def test_a_chain_knows_the_error_on_every_task_after_every_task(learn):
 def test_a_chain_goes_on_at_the_task_where_it_stopped(course, learn, capsys):
     *done, last = [step.folder / "result.json" for step in learn(CARDS, TASKS).steps]
     stamps = [path.stat().st_mtime_ns for path in done]
-    last.unlink()
+    forget(course, last.parent)
     capsys.readouterr()
     assert learn(CARDS, TASKS).is_whole
     assert [path.stat().st_mtime_ns for path in done] == stamps
@@ -66,7 +69,7 @@ def test_a_chain_goes_on_at_the_task_where_it_stopped(course, learn, capsys):
 
 
 def test_chains_share_how_they_began_and_nothing_else(course, tmp_path):
-    course.folder, course.planning = tmp_path, True
+    course = replace(course, folder=tmp_path, planning=True, records=None)
 
     def planned(method, tasks=TASKS, scenario=Scenario()):
         course.learn(tasks, method, 0, "blk_1_fil_4", scenario)
@@ -88,7 +91,7 @@ def test_a_coreset_of_a_share_of_each_task_grows_with_the_tasks(learn):
 
 
 def test_a_network_that_collapsed_goes_on_and_is_told_of(course, learn, tmp_path):
-    course.folder, course.size = tmp_path, replace(SMALL, learning_rate=1e-9)
+    course.folder, course.records, course.size = tmp_path, Records(tmp_path), replace(SMALL, learning_rate=1e-9)
     chain = learn(NAIVE)
     assert chain.is_whole
     assert chain.collapsed == ["mnist", "fashion_mnist"]
@@ -111,3 +114,16 @@ def test_halves_of_a_set_are_all_of_it(course):
     sizes = [len(np.load(course._dataset(name).path)["x_train"]) for name in ("mnist.1", "mnist.2")]
     assert sum(sizes) == SMALL.images
     assert min(sizes) > 20
+
+
+def test_files_that_are_gone_are_made_again_where_they_are_needed(kept, course, learn, capsys):
+    whole = learn(CARDS, TASKS[::-1][:2])
+    shutil.rmtree(whole.steps[0].place)
+    assert learn(CARDS, TASKS[::-1][:2]).matrix() == whole.matrix()
+    assert not whole.steps[0].place.exists()  # figures alone want no files
+    capsys.readouterr()
+    longer = learn(CARDS, TASKS[::-1])
+    assert longer.matrix()[:2] == whole.matrix()
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("once more") == 2
+    assert "in the record" not in told  # they came out as the first time

@@ -19,9 +19,7 @@ class TestTaskIncremental:
     def test_heads_that_were_named_are_kept_to(self):
         planned = net("tasknet_10_5")
         assert place_of("task_incremental", planned, (10,), 0, 2) == Place((10, 5), 10, 5, 0)
-        with pytest.raises(
-            HeadUnfit, match="are 6 classes, and head 2 of tasknet_10_5 tells 5 apart"
-        ):
+        with pytest.raises(HeadUnfit, match="are 6 classes, and head 2 of tasknet_10_5 tells 5 apart"):
             place_of("task_incremental", planned, (10,), 0, 5)
         assert place_of("task_incremental", planned, (10, 5), 0, 5).heads == (10, 5, 6)
 
