@@ -1,6 +1,7 @@
 """`make reproduce-classification`: the half of the paper on classes, as docs/reproduction-classification.md.
 
-The same protocol at the size that two cores can do. Every step that is done is kept: stopped, it goes on where it was. `--only tasks,downstream` does some sections; those that are not done are not in the report.
+The same protocol at the size that two cores can do. Every step that is done is kept: stopped, it goes on where it was.
+`--only tasks,downstream` does some sections; those that are not done are not in the report.
 """
 
 import argparse
