@@ -50,11 +50,12 @@ def refresh(
     cards_NHWC = open_task_cards(setting, task, drawn, seed).make()
     hard_NHWC = _as_hard_as(setting, cards_NHWC[:MEASURED], known, seed)
     base_error, new_error = (_error(setting, each, hard_NHWC) for each in (setting.base, network))
-    return Refreshed(_capsule(setting, task, network, digest, cards_NHWC), base_error, new_error)
+    return Refreshed(of_cards(setting, task, network, digest, cards_NHWC), base_error, new_error)
 
 
 @torch.inference_mode()
-def _capsule(setting: Setting, task: TaskInput, network: Autoencoder, digest: str, cards_NHWC: np.ndarray) -> Capsule:
+def of_cards(setting: Setting, task: TaskInput, network: Autoencoder, digest: str, cards_NHWC: np.ndarray) -> Capsule:
+    """The capsule that the new network gives cards of a task."""
     meter = Meter()
     for x_BCHW in as_batches(cards_NHWC, setting.chunk, setting.device):
         z = network.encoder(x_BCHW)

@@ -38,9 +38,18 @@ class Source:
 
 @torch.inference_mode()
 def open_source(
-    name: str, seed: int, network: torch.nn.Module, model: ModelInput, capsule: Capsule | None, device: torch.device
+    name: str,
+    seed: int,
+    network: torch.nn.Module,
+    model: ModelInput,
+    capsule: Capsule | None,
+    device: torch.device,
+    by_class: bool = False,
 ) -> Source:
-    """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`."""
+    """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`.
+
+    `by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn.
+    """
     if name in PATTERNS:
         patterns, version = PATTERNS[name]
 
@@ -54,7 +63,8 @@ def open_source(
     if name == "capsule":
         if capsule is None:
             raise NoCapsule("this model has no capsule: measure one where its data is, or take source 'latent'")
-        around = gaussian.of_capsule(capsule)
+        moments = capsule.by_class if by_class else None
+        around = gaussian.of_capsule(capsule) if moments is None else moments
     else:
         around, scale = without_data(network, model, device)
     decoding = Decoding(network, around, seed, latent_shape(network, model, device), model.range, device)

@@ -20,9 +20,11 @@ import torch
 
 from engine.gaussian import Gaussian
 from engine.hashing import keys
+from engine.sources.by_class import drawn
 from engine.sources.maze import mazes
 from engine.tones import Tones, tones_between
 from engine.work import ModelInput
+from flashcards.contract.class_moments import ClassMoments
 
 LATENT_VERSION = 2  # changes when the same seed would give other latents
 LANE = 2
@@ -34,7 +36,7 @@ TONES_SEED = 0
 @dataclass(frozen=True)
 class Decoding:
     network: torch.nn.Module
-    around: Gaussian
+    around: Gaussian | ClassMoments  # the second: cards of one class after the other
     seed: int
     latent: tuple[int, ...]
     range: tuple[float, float]
@@ -44,7 +46,7 @@ class Decoding:
     @torch.inference_mode()
     def start(self, first: int, count: int) -> torch.Tensor:
         """Cards number first .. first + count - 1 before any pass, as x_BCHW."""
-        z_ND = self.around.draw(keys(self.seed, first, count), LANE).astype(np.float32)
+        z_ND = self._latents(first, count).astype(np.float32)
         z = torch.from_numpy(z_ND.reshape(count, *self.latent)).to(self.device)
         c_BCHW = self.network.decoder(z.contiguous(memory_format=torch.channels_last) if z.ndim == 4 else z)
         x_BCHW = self.stepped_back(c_BCHW.clamp(*self.range))
@@ -52,6 +54,11 @@ class Decoding:
 
     def stepped_back(self, c_BCHW: torch.Tensor) -> torch.Tensor:
         return (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
+
+    def _latents(self, first: int, count: int) -> np.ndarray:
+        if isinstance(self.around, ClassMoments):
+            return drawn(self.around, self.seed, first, count, LANE)
+        return self.around.draw(keys(self.seed, first, count), LANE)
 
     def toned(self, tones_CQ: np.ndarray, chunk: int) -> "Decoding":
         """Matched to these, by a look at cards that every set shares."""

@@ -14,6 +14,8 @@ It is a safetensors file: float32 tensors, and one JSON text under `flashcards.c
     diagonal     D          and what they leave of each dimension's variance
     tones        C x Q      pixel values at (q + 1/2) / Q of the way through all of a channel, in ascending order; not
                             in capsules of an earlier format, nor where channels are too many
+
+Of labelled images it may also hold moments of each class, see `class_moments`.
 """
 
 import json
@@ -26,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from flashcards.contract import class_moments
 from flashcards.contract.base import Record
+from flashcards.contract.class_moments import ClassMoments
 
 Array = NDArray[np.floating]
 
@@ -75,6 +79,7 @@ class Capsule:
     factor_KD: Array | None = None
     diagonal_D: Array | None = None
     tones_CQ: Array | None = None
+    by_class: ClassMoments | None = None
 
     def covariance(self) -> Array:
         if self.triangle is not None:
@@ -100,6 +105,7 @@ class Capsule:
             "diagonal": self.diagonal_D,
             "factor": self.factor_KD,
             "tones": self.tones_CQ,
+            **(self.by_class.tensors() if self.by_class is not None else {}),
         }
         tensors = {name: np.ascontiguousarray(array, "<f4") for name, array in named.items() if array is not None}
         header: dict[str, object] = {"__metadata__": {METADATA: self.facts.model_dump_json()}}
@@ -139,11 +145,12 @@ def _room(facts: CapsuleFacts) -> int:
 
 def read(raw: bytes) -> Capsule:
     """The capsule in these bytes. Raises BadCapsule with the reason in words."""
-    facts, tensors = _parsed(raw)
+    facts, found = _parsed(raw)
     size = facts.latent_size
+    tensors = {name: array for name, array in found.items() if name not in class_moments.NAMES}
     if tensors.keys() - {"tones"} not in ({"mean", "covariance"}, {"mean", "factor", "diagonal"}):
         raise BadCapsule("it needs the tensors mean and covariance, or mean, factor and diagonal")
-    if not all(np.isfinite(array).all() for array in tensors.values()):
+    if not all(np.isfinite(array).all() for array in found.values()):
         raise BadCapsule("it holds numbers that are not finite")
     rank = tensors["factor"].shape[0] if "factor" in tensors and tensors["factor"].ndim == 2 else 0
     shapes = {"mean": (size,), "covariance": (size * (size + 1) // 2,), "factor": (rank, size), "diagonal": (size,)}
@@ -162,9 +169,22 @@ def read(raw: bytes) -> Capsule:
         doubles.get("factor"),
         doubles.get("diagonal"),
         doubles.get("tones"),
+        _of_classes(found, size),
     )
     _refuse_impossible(capsule)
     return capsule
+
+
+def _of_classes(tensors: Mapping[str, Array], size: int) -> ClassMoments | None:
+    found = {name: tensors[name].astype(np.float64) for name in class_moments.NAMES if name in tensors}
+    if not found:
+        return None
+    if len(found) < len(class_moments.NAMES):
+        raise BadCapsule(f"moments of classes are the tensors {', '.join(class_moments.NAMES)}, and some are missing")
+    try:
+        return class_moments.read(found, size)
+    except ValueError as error:
+        raise BadCapsule(str(error)) from error
 
 
 def _fitting_tones(tones: Array | None, channels: int) -> tuple[int, int]:
