@@ -5,6 +5,7 @@ BIN := .venv/bin
 .PHONY: install serve demo test test-all chaos check format openapi client clean screenshots
 .PHONY: bench-service bench-scale bench-page bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
+.PHONY: bench-classification reproduce-classification
 
 install: .venv/.installed
 
@@ -77,6 +78,13 @@ reproduce-continual: .venv/.test-installed
 # `make bench-continual-speed BENCH="--avalanche PYTHON"`: beside Avalanche, which wants an environment of its own.
 bench-continual-speed: .venv/.test-installed
 	$(BIN)/python -m benchmarks.continual_speed $(BENCH)
+
+# These want mnist.npz, fashion_mnist.npz and cifar10.npz. `BENCH="--bar sessions"`, `BENCH="--bar speed"`: the others.
+bench-classification: .venv/.test-installed
+	$(BIN)/python -m benchmarks.classification $(BENCH)
+
+reproduce-classification: .venv/.test-installed
+	$(BIN)/python -m benchmarks.reproduce_classification $(REPRODUCE)
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale

@@ -34,6 +34,21 @@ def prepare(source: Path, target: Path, images: int, tests: int, side: int = SID
     whole.replace(target)
 
 
+def prepare_labelled(source: Path, target: Path, images: int, tests: int, side: int = SIDE, part: int = 1) -> None:
+    """With their labels; `part` 2 has the second so many training images. Tests are the same for all parts."""
+    with np.load(source, allow_pickle=False) as arrays:
+        if len(arrays["x_train"]) < part * images:
+            raise SystemExit(
+                f"{source.name} has {len(arrays['x_train']):,} images: too few for {part} times {images:,}"
+            )
+        rows = {"train": slice((part - 1) * images, part * images), "test": slice(tests)}
+        found = {f"{name}_{split}": arrays[f"{name}_{split}"][rows[split]] for split in rows for name in "xy"}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    whole = target.with_suffix(".part.npz")
+    np.savez(whole, **{k: _in_colour(_resized(v, side)) if k[0] == "x" else v for k, v in found.items()})
+    whole.replace(target)
+
+
 def in_half(half: int, count: int, labels: np.ndarray | None) -> np.ndarray:
     """Which rows belong to half 1 or 2: by class, the lower labels first, or by place where classes are many."""
     if labels is not None and labels.max() < MANY_CLASSES:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from engine.class_measures import accuracy, constant_accuracy, constant_log_loss, log_loss, scores
 from engine.data import Images
 from engine.errors import Collapsed
-from engine.measures import mean_mae
+from engine.measures import mean_error, mse_B
 from engine.resume import Standing
 from engine.work import Report
 
@@ -60,6 +60,7 @@ class Reconstruct:
     """The image itself: mean |f(x) - x| over images and pixels. The bar is the per-pixel median image."""
 
     metric = "mae"
+    constant_image = "the per-pixel median of the training images"
 
     def target(self, x_BCHW: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
         return x_BCHW
@@ -76,13 +77,13 @@ class Reconstruct:
         device: torch.device,
         between: Callable[[], None],
     ) -> dict[str, float]:
-        return {self.metric: mean_mae(predict, images, rows, chunk, device, between)}
+        return {self.metric: mean_error(predict, images, rows, chunk, device, between)}
 
     def constant(
         self, images: Images, train_rows: np.ndarray, rows: np.ndarray, chunk: int, device: torch.device
     ) -> float:
         median_CHW = images.median(train_rows).to(device)
-        return mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device)
+        return mean_error(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device)
 
     def refuse_collapse(self, taught: Taught, device: torch.device, report: Report) -> None:
         error, constant = taught.now.best_validation_error, taught.constant_error
@@ -91,8 +92,8 @@ class Reconstruct:
         remedy = _remedy(taught.now, "take a lower learning_rate, another seed, a linear head or more epochs")
         if constant > 0:
             raise Collapsed(
-                f"the best epoch has a validation error of {error:.6g}, and one constant image (the per-pixel median "
-                f"of the training images) has {constant:.6g}: the network tells no images apart; {remedy}",
+                f"the best epoch has a validation error of {error:.6g}, and one constant image "
+                f"({self.constant_image}) has {constant:.6g}: the network tells no images apart; {remedy}",
                 taught.products,
             )
         # No network beats an error of 0. Where there is one picture to learn, learning it is success.
@@ -110,18 +111,49 @@ class Reconstruct:
         )
 
 
+class ReconstructSquares(Reconstruct):
+    """As the paper teaches the autoencoder of task-incremental learning: mean (f(x) - x)^2. The bar is the mean."""
+
+    metric = "mse"
+    constant_image = "the mean of the training images"
+
+    def score(self, answer: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return F.mse_loss(answer, target)
+
+    def measure(
+        self,
+        predict: Predict,
+        images: Images,
+        rows: np.ndarray,
+        chunk: int,
+        device: torch.device,
+        between: Callable[[], None],
+    ) -> dict[str, float]:
+        return {self.metric: mean_error(predict, images, rows, chunk, device, between, mse_B)}
+
+    def constant(
+        self, images: Images, train_rows: np.ndarray, rows: np.ndarray, chunk: int, device: torch.device
+    ) -> float:
+        mean_CHW = images.mean(train_rows).to(device)
+        return mean_error(lambda x_BCHW: mean_CHW.expand_as(x_BCHW), images, rows, chunk, device, error_B=mse_B)
+
+
 @dataclass(frozen=True)
 class Classify:
     """The label: cross-entropy, -log p of it. The bar is how frequent each class is among the training images."""
 
     labels_N: np.ndarray  # int64, of every image of the lesson
+    span: tuple[int, int] | None = None  # first score and how many are told apart; None: all
     metric = "log_loss"
 
     def target(self, x_BCHW: torch.Tensor, rows: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(self.labels_N[rows]).to(x_BCHW.device, non_blocking=True)
 
     def score(self, answer: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(answer, target)
+        if self.span is None:
+            return F.cross_entropy(answer, target)
+        first, count = self.span
+        return F.cross_entropy(answer[:, first : first + count], target - first)
 
     def measure(
         self,
@@ -133,6 +165,9 @@ class Classify:
         between: Callable[[], None],
     ) -> dict[str, float]:
         y_NK, labels = scores(predict, images, rows, chunk, device, between), self.labels_N[rows]
+        if self.span is not None:
+            first, count = self.span
+            y_NK, labels = y_NK[:, first : first + count], labels - first
         return {self.metric: log_loss(y_NK, labels), "accuracy": accuracy(y_NK, labels)}
 
     def constant(

@@ -20,7 +20,7 @@ from engine.data import Images
 from engine.errors import Diverged, Stopped
 from engine.evaluate import METRICS
 from engine.files import write_whole
-from engine.measures import mean_mae
+from engine.measures import mean_error
 from engine.models import chunk_size
 from engine.pictures import to_pixels
 from engine.probe import forward_unverified
@@ -247,7 +247,7 @@ def _latents(network: torch.nn.Module, parts: list[torch.Tensor]) -> np.ndarray:
 
 
 def _test_mae(desk: Desk, network: torch.nn.Module, data: Data) -> float:
-    return mean_mae(network, data.test, data.test_rows, desk.chunk, desk.device, desk.pace.after_chunk)
+    return mean_error(network, data.test, data.test_rows, desk.chunk, desk.device, desk.pace.after_chunk)
 
 
 def _retrain(desk: Desk, source: Source, data: Data, last: int) -> dict[int, float]:

@@ -13,9 +13,32 @@ from engine.measures import mae_B
 from engine.work import ModelInput, Product
 from flashcards.contract import capsule
 from flashcards.contract.capsule import Capsule
+from flashcards.contract.class_moments import ClassMeter, ClassMoments
 from flashcards.contract.meter import Meter
 
 CAPSULE = Product("capsule.safetensors", "application/octet-stream")
+
+
+@torch.inference_mode()
+def measure_classes(
+    network: torch.nn.Module,
+    images: Images,
+    class_N: np.ndarray,
+    classes: int,
+    chunk: int,
+    device: torch.device,
+    between: Callable[[], None] = lambda: None,
+) -> ClassMoments | None:
+    """Moments of the latents a class, `class_N` being the class of every image; None where they would be too many."""
+    latent = network.encoder(images.batch(np.arange(1), device)).numel()
+    if not ClassMeter.fits(classes, latent):
+        return None
+    meter = ClassMeter(classes, latent)
+    for first in range(0, len(images), chunk):
+        rows = np.arange(first, min(first + chunk, len(images)))
+        meter.add(network.encoder(images.batch(rows, device)).flatten(1).cpu().numpy(), class_N[rows])
+        between()
+    return meter.moments()
 
 
 @torch.inference_mode()

@@ -111,8 +111,8 @@ def _properties(bench: Bench, source: Source, r: int, steps: Steps, measures: Ca
     """P1 and P2 of the paper, where a capsule says what real images are like."""
     if bench.capsule is None:
         return {}
-    # Without a pass there is no last step: then the pass that was not taken counts.
-    p1 = steps.gamma2[-1] < bench.capsule.facts.eps1 if r else measures.failing_p1 == 0
+    # P1 asks whether the passes have come to rest: without one there is nothing to ask.
+    p1 = steps.gamma2[-1] < bench.capsule.facts.eps1 if r else None
     flsd = bench.look(source, r + AHEAD).flsd
     nearest = flsd[first_minimum(flsd, start=1 if source.starts_as_image else 0)]
     return {"p1": p1, "p2": flsd[r] <= ENOUGH * nearest, "flsd_by_pass": flsd[: r + 1]}

@@ -42,8 +42,8 @@ class Bench:
     def sample(self, count: int) -> int:
         return min(count, SAMPLE, max(self.chunk, SAMPLE_BYTES // (4 * self.model.input.pixels)))
 
-    def open(self, name: str, seed: int) -> Source:
-        return open_source(name, seed, self.network, self.model, self.capsule, self.device)
+    def open(self, name: str, seed: int, by_class: bool = False) -> Source:
+        return open_source(name, seed, self.network, self.model, self.capsule, self.device, by_class)
 
     def look(self, source: Source, passes: int, count: int = SAMPLE) -> Sweep:
         return sweep(

@@ -9,7 +9,7 @@ from engine.class_measures import confusion
 from engine.learn_plots import short
 from engine.plots import BLUE, DOTS, GREY, STYLE, as_png, drawing, save_figure
 from engine.work import Product, Report
-from flashcards.contract.class_results import ClassAccuracy
+from flashcards.contract.results import ClassAccuracy
 
 MOST_CLASSES = 1000  # of a matrix: a file of some MB, a picture of a pixel a cell
 NUMBERED, NAMED = 20, 40  # classes up to which a cell has its number, and an axis its names

@@ -1,7 +1,7 @@
 """Strategies side by side: a table with mean and deviation over seeds, and a page of pictures.
 
 The learners have learnt and measured already. What is here are the means: AvgMAE, BWT and FWT of each learner as its
-matrix has them, then over the seeds of each strategy.
+matrix has them, of classes accuracy with and without task id and forgetting, then over the seeds of each strategy.
 """
 
 import csv
@@ -20,7 +20,8 @@ from flashcards.contract.specs import CompareSpec
 from flashcards.contract.strategies import called
 
 TABLE, SHEET = Product("table.json", "application/json"), Product("table.csv", "text/csv")
-SPREADS = ("average", "bwt", "fwt")
+SPREADS = ("average", "average_without_task_id", "bwt", "forgetting", "fwt")
+OF_CLASSES = ("average_without_task_id", "forgetting")  # that a comparison of autoencoders has not
 
 
 def compare(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
@@ -33,6 +34,7 @@ def compare(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     rows = [_row(spec, place, units) for place in range(len(spec.strategies))]
     result = CompareResult(
         tasks=done[0].matrix.tasks,
+        metric=done[0].matrix.metric,
         table=rows,
         notes=_notes(spec, rows),
         seconds=sum(unit.matrix.seconds or 0.0 for unit in units),
@@ -40,7 +42,7 @@ def compare(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     for note in result.notes:
         report.note(note)
     write_whole(work.out / TABLE.name, json.dumps(_told(spec, result, units), indent=2).encode())
-    write_whole(work.out / SHEET.name, _sheet(rows).encode())
+    write_whole(work.out / SHEET.name, _sheet(rows, result.metric).encode())
     pictures = compare_plots.save(work.out, result, [_of(place, done) for place in range(len(rows))], _title(spec))
     return Outcome(result, [TABLE, SHEET, *pictures])
 
@@ -106,14 +108,15 @@ def _told(spec: CompareSpec, result: CompareResult, units: Sequence[UnitInput]) 
     return {**result.model_dump(mode="json", exclude={"children"}), "learners": learners}
 
 
-def _sheet(rows: Sequence[StrategyRow]) -> str:
+def _sheet(rows: Sequence[StrategyRow], metric: str) -> str:
     """A row a strategy; a cell is empty where nothing says."""
     text = io.StringIO()
     sheet = csv.writer(text)
-    spreads = [f"{name}_{part}" for name in SPREADS for part in ("mean", "deviation")]
+    told = [name for name in SPREADS if metric == "accuracy" or name not in OF_CLASSES]
+    spreads = [f"{name}_{part}" for name in told for part in ("mean", "deviation")]
     sheet.writerow(["strategy", "architecture", "seeds", *spreads, "memory_bytes", "keeps_data", "seconds", "failed"])
     for row in rows:
-        found = [getattr(row, name) for name in SPREADS]
+        found = [getattr(row, name) for name in told]
         numbers = [getattr(each, part, None) for each in found for part in ("mean", "deviation")]
         cells = [*numbers, row.memory, row.keeps_data, row.seconds, len(row.failed)]
         sheet.writerow([row.label, row.architecture, len(row.seeds), *("" if cell is None else cell for cell in cells)])

@@ -27,9 +27,9 @@ def save(out: Path, result: CompareResult, units: list[list[UnitInput]], title: 
 
 
 def rise(matrices_STT: np.ndarray) -> np.ndarray:
-    """After task t, how much worse the tasks before it have become since they were learnt: one curve a seed.
+    """After task t, how much the tasks before it have moved since they were learnt: one curve a seed.
 
-    mean over j < t of M[t][j] - M[j][j]; at the last task that is -BWT.
+    mean over j < t of M[t][j] - M[j][j]; at the last task that is -BWT of errors, and BWT of accuracies.
     """
     tasks = matrices_STT.shape[-1]
     learnt_ST = np.diagonal(matrices_STT, axis1=1, axis2=2)
@@ -64,7 +64,8 @@ def _comparison(result: CompareResult, matrices: list[np.ndarray], title: str) -
                 curves.fill_between(after, mean_T - deviation_T, mean_T + deviation_T, color=color, alpha=0.15, lw=0)
         curves.axhline(0, color=GREY, linewidth=0.8)
         curves.set_xticks(range(1, len(result.tasks) + 1), _names(result.tasks, "after "), rotation=30, ha="right")
-        curves.set_ylabel("MAE above what it was when learnt")
+        of_errors = "MAE above what it was when learnt"
+        curves.set_ylabel(of_errors if result.metric == "mae" else "accuracy less what it was when learnt")
         curves.set_title("Forgetting of the earlier tasks")
         curves.spines["right"].set_visible(False)
         curves.legend(fontsize=9.5)
@@ -79,6 +80,9 @@ def _draw_bars(axes: Any, result: CompareResult) -> None:
             continue
         whisker = row.average.deviation or 0.0
         axes.barh(place, row.average.mean, xerr=whisker, color=LINES[place % len(LINES)], capsize=4)
+        if row.average_without_task_id is not None:
+            told = row.average_without_task_id
+            axes.barh(place, told.mean, 0.4, xerr=told.deviation or 0.0, color="white", alpha=0.6, capsize=3)
         axes.text(row.average.mean + whisker, place, f"  {row.average.mean:.4f}", va="center", fontsize=9.5)
     axes.set_yticks(
         range(len(result.table)),
@@ -88,8 +92,12 @@ def _draw_bars(axes: Any, result: CompareResult) -> None:
     axes.margins(x=0.18)
     axes.set_xlim(left=0)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("AvgMAE after the last task")
-    axes.set_title("Error" + ("   (* keeps images)" if any(row.keeps_data for row in result.table) else ""))
+    words = {"mae": "AvgMAE after the last task", "accuracy": "accuracy after the last task; pale: without task id"}
+    axes.set_xlabel(words[result.metric])
+    axes.set_title(
+        ("Error" if result.metric == "mae" else "Accuracy")
+        + ("   (* keeps images)" if any(row.keeps_data for row in result.table) else "")
+    )
     axes.spines["right"].set_visible(False)
 
 
@@ -103,6 +111,7 @@ def _pages(result: CompareResult, matrices: list[np.ndarray], title: str) -> byt
     known = np.concatenate([mean_TT[np.isfinite(mean_TT)] for _, mean_TT in shown])
     low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
     mpl, tasks = drawing(), len(result.tasks)
+    colors = "viridis_r" if result.metric == "mae" else "viridis"  # dark is bad
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         columns = min(ACROSS, len(shown))
         lines = -(-len(shown) // columns)
@@ -112,14 +121,14 @@ def _pages(result: CompareResult, matrices: list[np.ndarray], title: str) -> byt
         for axes in grid[len(shown) :]:
             axes.set_visible(False)
         for axes, (row, mean_TT) in zip(grid, shown, strict=False):
-            image = axes.imshow(np.ma.masked_invalid(mean_TT), cmap="viridis_r", vmin=low, vmax=high)
+            image = axes.imshow(np.ma.masked_invalid(mean_TT), cmap=colors, vmin=low, vmax=high)
             for i, j in np.argwhere(np.isfinite(mean_TT)) if tasks <= NAMED_UP_TO else ():
-                color = "white" if mean_TT[i, j] > (low + high) / 2 else "black"
+                color = "white" if (mean_TT[i, j] > (low + high) / 2) == (colors == "viridis_r") else "black"
                 axes.text(j, i, f"{mean_TT[i, j]:.3f}", ha="center", va="center", fontsize=8.5, color=color)
             axes.set_xticks(range(tasks), _names(result.tasks), rotation=30, ha="right", fontsize=8.5)
             axes.set_yticks(range(tasks), _names(result.tasks, "after "), fontsize=8.5)
             axes.set_title(_short(row.label, LONGEST_LABEL))
-        figure.colorbar(image, ax=list(grid), label="MAE", shrink=0.8)
+        figure.colorbar(image, ax=list(grid), label={"mae": "MAE"}.get(result.metric, result.metric), shrink=0.8)
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, color=GREY)
         return as_png(mpl, figure)
 

@@ -44,6 +44,14 @@ class Images:
         m_HWC = torch.from_numpy(np.concatenate(parts).astype(np.float32)).reshape(tuple(self.shape))
         return self._in_range(m_HWC.permute(2, 0, 1))
 
+    def mean(self, rows: np.ndarray) -> torch.Tensor:
+        """The image m_CHW that minimises the mean of (x - m)^2 over these rows."""
+        total_HWC = np.zeros(self.x_NHWC.shape[1:])
+        for first in range(0, len(rows), 1024):
+            total_HWC += self.x_NHWC[rows[first : first + 1024]].sum(0, dtype=np.float64)
+        m_HWC = torch.from_numpy((total_HWC / len(rows)).astype(np.float32))
+        return self._in_range(m_HWC.permute(2, 0, 1))
+
     def stray(self) -> str | None:
         """In words, that floating images lie outside the range they should be in."""
         if self.x_NHWC.dtype == np.uint8 or not len(self):

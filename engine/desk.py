@@ -25,6 +25,7 @@ from engine.teach import Taught, teach
 from engine.weights import WEIGHTS, load_network
 from engine.work import Report, Work
 from flashcards.contract.results import TaskMeasure
+from flashcards.contract.strategies import Strategy as Config
 
 STATE_OF = "flashcards.strategy"  # in the metadata of a state: another strategy has no use for it
 KNOBS = ("count", "weight")  # of a strategy that can be more careful
@@ -34,6 +35,38 @@ class Try(NamedTuple):
     number: int = 1
     first_step: int = 0  # taken before it
     first_seconds: float = 0.0
+
+
+def careful(config: Config, which: Try) -> Config:
+    """From the second try on with twice the weight of the old and twice the cards."""
+    if which.number == 1:
+        return config
+    return config.model_copy(update={knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)})
+
+
+def can_be_careful(config: Config) -> bool:
+    return any(hasattr(config, knob) for knob in KNOBS)
+
+
+def kept_state(work: Work, report: Report, device: torch.device) -> dict[str, torch.Tensor]:
+    """What the same strategy kept at the base version."""
+    path, kind = work.learner.state, work.spec.strategy.kind
+    if path is None:
+        return {}
+    with safe_open(path, "pt") as file:
+        owner = (file.metadata() or {}).get(STATE_OF)
+    if owner == kind:
+        return load_file(path, str(device))
+    report.note(f"what strategy {owner} kept is of no use to {kind}, and ends here")
+    return {}
+
+
+def kept_images(work: Work) -> dict[str, np.ndarray]:
+    path = work.learner.images
+    if path is None:
+        return {}
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def base_digest(work: Work) -> str | None:
@@ -49,6 +82,11 @@ class Done:
     row: list[TaskMeasure]
     refreshed: list[Refreshed]  # capsules of the earlier tasks
     worst: Forgetting | None
+
+    @property
+    def next_try(self) -> tuple[int, float]:
+        """Steps and seconds that lie behind."""
+        return self.taught.now.step, self.taught.seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +129,7 @@ class Desk:
 
     @property
     def can_be_careful(self) -> bool:
-        return any(hasattr(self.work.spec.strategy, knob) for knob in KNOBS)
+        return can_be_careful(self.work.spec.strategy)
 
     def attempt(self, work: Work, which: Try) -> Done:
         """`work` differs from the desk's in what it resumes from."""
@@ -129,13 +167,9 @@ class Desk:
         return measure_task(name, network, test, self.noise, self.chunk, self.device, self.stop_if_asked)
 
     def setting(self, which: Try) -> Setting:
-        config = self.work.spec.strategy
-        if which.number > 1:
-            harder = {knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)}
-            config = config.model_copy(update=harder)
         return Setting(
             work=self.work,
-            config=config,
+            config=careful(self.work.spec.strategy, which),
             base=self.base,
             images=self.data.images,
             train_rows=self.data.train_rows,
@@ -146,27 +180,9 @@ class Desk:
             device=self.device,
             report=self.report,
             between=self.stop_if_asked,
-            state=self._state(),
-            kept_images=self._kept_images(),
+            state=kept_state(self.work, self.report, self.device),
+            kept_images=kept_images(self.work),
         )
-
-    def _state(self) -> dict[str, torch.Tensor]:
-        path = self.work.learner.state
-        if path is None:
-            return {}
-        with safe_open(path, "pt") as file:
-            owner = (file.metadata() or {}).get(STATE_OF)
-        if owner == self.work.spec.strategy.kind:
-            return load_file(path, str(self.device))
-        self.report.note(f"what strategy {owner} kept is of no use to {self.work.spec.strategy.kind}, and ends here")
-        return {}
-
-    def _kept_images(self) -> dict[str, np.ndarray]:
-        path = self.work.learner.images
-        if path is None:
-            return {}
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
 
     def _earlier(self) -> list[TaskMeasure]:
         """The base version's row; what it does not say is measured where there are images."""

@@ -10,7 +10,7 @@ import torch
 from engine.data import Images, hold_out, hold_out_of_each, load_images, load_labels
 from engine.errors import DatasetUnfit, Diverged, Stopped
 from engine.files import write_whole
-from engine.measures import mae_B, mean_mae, psnr_B, ssim_B
+from engine.measures import mae_B, mean_error, psnr_B, ssim_B
 from engine.models import chunk_size
 from engine.pictures import save_reconstructions
 from engine.probe import forward_unverified
@@ -58,7 +58,7 @@ def evaluate(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         psnr=float(psnr_N.mean()),
         ssim=float(ssim_N.mean()),
         mae_quantiles={q: float(np.quantile(mae_N, float(q))) for q in QUANTILES},
-        constant_mae=mean_mae(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device),
+        constant_mae=mean_error(lambda x_BCHW: median_CHW.expand_as(x_BCHW), images, rows, chunk, device),
         seconds=time.monotonic() - began,
     )
     picture = save_reconstructions(work.out, network, images, rows, device)

@@ -1,18 +1,21 @@
 """The learn job: a learner learns its next task, and what it keeps for the one after is measured.
 
 From the network of the base version: train on the new images by the strategy, measure every task so far, refresh the
-capsules. Where earlier tasks became worse than the budget allows it is tried once more, twice as carefully.
+capsules. A learner of classes has two networks, and the one that makes cards learns after the one that answers. Where
+earlier tasks became worse than the budget allows it is tried once more, twice as carefully.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from engine.class_desk import ClassDesk, ClassDone
+from engine.class_learnt import class_outcome
 from engine.desk import Desk, Done, Try, base_digest
 from engine.errors import ForgotTooMuch
 from engine.learnt import outcome
 from engine.resume import told_of
 from engine.work import Outcome, Report, Work
-from flashcards.contract.specs import LearnSpec
+from flashcards.contract.specs import CLASSIFY, LearnSpec
 
 TRIES = 2
 
@@ -20,18 +23,19 @@ TRIES = 2
 def learn(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     spec: LearnSpec = work.spec
     work, first = _where_to_begin(work, report)
-    desk = Desk.open(work, report, stop)
+    classes = work.learner.scenario in CLASSIFY
+    desk = (ClassDesk if classes else Desk).open(work, report, stop)
     done = desk.attempt(work, first)
     if _too_much(done, spec) and first.number < TRIES and desk.can_be_careful:
         report.note(f"{_words(done, spec)}: tried once more, with twice the weight of the old and twice the cards")
-        second = Try(first.number + 1, done.taught.now.step, done.taught.seconds)
+        second = Try(first.number + 1, *done.next_try)
         done = desk.attempt(replace(work, resume=None), second)
     if _too_much(done, spec):
         raise ForgotTooMuch(
             f"{_words(done, spec)}; the learner stays as it was. Take a strategy that keeps more, a higher count or "
             "weight, or a larger max_forgetting"
         )
-    return outcome(desk, done)
+    return class_outcome(desk, done) if classes else outcome(desk, done)
 
 
 def _where_to_begin(work: Work, report: Report) -> tuple[Work, Try]:
@@ -45,11 +49,11 @@ def _where_to_begin(work: Work, report: Report) -> tuple[Work, Try]:
     return work, Try(*told["try"])
 
 
-def _too_much(done: Done, spec: LearnSpec) -> bool:
+def _too_much(done: Done | ClassDone, spec: LearnSpec) -> bool:
     return done.worst is not None and spec.max_forgetting is not None and done.worst.breaks(spec.max_forgetting)
 
 
-def _words(done: Done, spec: LearnSpec) -> str:
+def _words(done: Done | ClassDone, spec: LearnSpec) -> str:
     worst, budget = done.worst, spec.max_forgetting
     allowed = f"{budget.absolute:.6g}" if budget.absolute is not None else f"{budget.relative:.4g} of it"
     before = "unknown" if worst.before is None else f"{worst.before:.6g}"

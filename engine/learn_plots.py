@@ -15,8 +15,8 @@ LONGEST = 24  # letters of a task's name
 
 def save_matrix(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], title: str) -> list[Product]:
     """M[i][j], the error on task j after task i. What no test image says is shown in brackets, as estimated."""
-    told = {"tasks": tasks, "metric": "mae", "matrix": _filled(tasks, rows, "mae")}
-    told["estimated"] = _filled(tasks, rows, "estimated_mae")
+    told = {"tasks": tasks, "metric": "mae", "matrix": filled(tasks, rows, "mae")}
+    told["estimated"] = filled(tasks, rows, "estimated_mae")
     mpl, names = drawing(), [short(task) for task in tasks]
     with mpl.rc_context(STYLE | {"axes.grid": False}):
         size = max(4.2, 1.1 * len(tasks) + 2.6)
@@ -45,7 +45,7 @@ def save_matrix(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], titl
 
 def save_forgetting(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], title: str) -> list[Product]:
     """A curve a task: measured where there are images, and dashed what cards let expect."""
-    measured, estimated = _filled(tasks, rows, "mae"), _filled(tasks, rows, "estimated_mae")
+    measured, estimated = filled(tasks, rows, "mae"), filled(tasks, rows, "estimated_mae")
     mpl = drawing()
     with mpl.rc_context(STYLE):
         figure = mpl.Figure(figsize=(8.5, 5.2), dpi=DOTS, layout="constrained")
@@ -67,7 +67,7 @@ def save_forgetting(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], 
     return save_figure(out, "forgetting", picture, told)
 
 
-def _filled(tasks: list[str], rows: list[list[TaskMeasure]], field: str) -> list[list[float | None]]:
+def filled(tasks: list[str], rows: list[list[TaskMeasure]], field: str) -> list[list[float | None]]:
     """Rows of equal length: of tasks yet to come nothing is known."""
     return [[*(getattr(each, field) for each in row), *[None] * (len(tasks) - len(row))] for row in rows]
 

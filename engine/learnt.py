@@ -14,7 +14,7 @@ from engine.models import build
 from engine.pictures import RECONSTRUCTIONS, save_reconstructions
 from engine.strategies.base import Kept
 from engine.weights import WEIGHTS
-from engine.work import Outcome, Product
+from engine.work import Outcome, Product, Work
 from flashcards.contract.capsule import Capsule
 from flashcards.contract.results import LearnResult, Memory
 from flashcards.contract.strategies import KEEPS_DATA
@@ -28,7 +28,7 @@ def outcome(desk: Desk, done: Done) -> Outcome:
     capsules = [*(each.capsule for each in done.refreshed), _measured(desk, done)]
     kept = done.strategy.end(done.taught.network)
     saved = [capsule.save(out, each, capsule.of_task(number)) for number, each in enumerate(capsules, start=1)]
-    products = [WEIGHTS, *saved, *_save(desk, kept), *done.strategy.products(), *_pictures(desk, done)]
+    products = [WEIGHTS, *saved, *save_kept(desk.work, kept), *done.strategy.products(), *_pictures(desk, done)]
     return Outcome(_result(desk, done, capsules, kept), products)
 
 
@@ -40,10 +40,10 @@ def _measured(desk: Desk, done: Done) -> Capsule:
     return meter.capsule(digest)
 
 
-def _save(desk: Desk, kept: Kept) -> list[Product]:
-    products, out = [], desk.work.out
+def save_kept(work: Work, kept: Kept) -> list[Product]:
+    products, out = [], work.out
     if kept.state:
-        write_whole(out / STATE.name, safetensors_bytes(kept.state, {STATE_OF: desk.work.spec.strategy.kind}))
+        write_whole(out / STATE.name, safetensors_bytes(kept.state, {STATE_OF: work.spec.strategy.kind}))
         products.append(STATE)
     if kept.images:
         buffer = io.BytesIO()

@@ -9,6 +9,8 @@ from engine.aims import Aim, Reconstruct
 from engine.data import Images, hold_out
 from engine.noise import Noise
 from engine.strategies.base import Strategy
+from engine.weights import WEIGHTS
+from engine.work import Product
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.specs import LearningSpec
 
@@ -23,9 +25,11 @@ class Lesson:
     aim: Aim = field(default_factory=Reconstruct)
     noise: Noise | None = None
     strategy: Strategy = field(default_factory=Strategy)
+    product: Product = WEIGHTS  # the file of its weights
     about: dict[str, object] = field(default_factory=dict)  # goes into resume points
     first_step: int = 0  # of an earlier try at the same job, whose resume points count as well
     first_seconds: float = 0.0
+    later_steps: int = 0  # of what is learnt after it, in the same job
 
 
 def plain_lesson(spec: LearningSpec, images: Images) -> Lesson:

@@ -15,11 +15,14 @@ def mae_B(x_BCHW: torch.Tensor, y_BCHW: torch.Tensor) -> torch.Tensor:
     return (x_BCHW - y_BCHW).abs().mean((1, 2, 3))
 
 
+def mse_B(x_BCHW: torch.Tensor, y_BCHW: torch.Tensor) -> torch.Tensor:
+    return (x_BCHW - y_BCHW).square().mean((1, 2, 3))
+
+
 def psnr_B(x_BCHW: torch.Tensor, y_BCHW: torch.Tensor, range: tuple[float, float]) -> torch.Tensor:
     """10 log10(L^2 / MSE), L being the width of the range."""
-    mse_B = (x_BCHW - y_BCHW).square().mean((1, 2, 3))
     peak = (range[1] - range[0]) ** 2
-    return 10 * torch.log10(peak / mse_B.clamp_min(peak * 10 ** (-PSNR_CAP / 10)))
+    return 10 * torch.log10(peak / mse_B(x_BCHW, y_BCHW).clamp_min(peak * 10 ** (-PSNR_CAP / 10)))
 
 
 def ssim_B(x_BCHW: torch.Tensor, y_BCHW: torch.Tensor, range: tuple[float, float]) -> torch.Tensor:
@@ -47,18 +50,19 @@ def ssim_B(x_BCHW: torch.Tensor, y_BCHW: torch.Tensor, range: tuple[float, float
 
 
 @torch.inference_mode()
-def mean_mae(
+def mean_error(
     predict: Callable[[torch.Tensor], torch.Tensor],
     images: Images,
     rows: np.ndarray,
     chunk: int,
     device: torch.device,
     between: Callable[[], None] = lambda: None,
+    error_B: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = mae_B,
 ) -> float:
-    """Mean absolute error of a prediction over these rows; `between` runs after every chunk and may raise."""
+    """Mean absolute error, or another, of a prediction over these rows; `between` runs after every chunk."""
     total = torch.zeros((), dtype=torch.float64, device=device)
     for first in range(0, len(rows), chunk):
         x_BCHW = images.batch(rows[first : first + chunk], device)
-        total += mae_B(x_BCHW, predict(x_BCHW)).sum(dtype=torch.float64)
+        total += error_B(x_BCHW, predict(x_BCHW)).sum(dtype=torch.float64)
         between()
     return total.item() / len(rows)

@@ -50,11 +50,12 @@ def refresh(
     cards_NHWC = open_task_cards(setting, task, drawn, seed).make()
     hard_NHWC = _as_hard_as(setting, cards_NHWC[:MEASURED], known, seed)
     base_error, new_error = (_error(setting, each, hard_NHWC) for each in (setting.base, network))
-    return Refreshed(_capsule(setting, task, network, digest, cards_NHWC), base_error, new_error)
+    return Refreshed(of_cards(setting, task, network, digest, cards_NHWC), base_error, new_error)
 
 
 @torch.inference_mode()
-def _capsule(setting: Setting, task: TaskInput, network: Autoencoder, digest: str, cards_NHWC: np.ndarray) -> Capsule:
+def of_cards(setting: Setting, task: TaskInput, network: Autoencoder, digest: str, cards_NHWC: np.ndarray) -> Capsule:
+    """The capsule that the new network gives cards of a task."""
     meter = Meter()
     for x_BCHW in as_batches(cards_NHWC, setting.chunk, setting.device):
         z = network.encoder(x_BCHW)
@@ -65,9 +66,9 @@ def _capsule(setting: Setting, task: TaskInput, network: Autoencoder, digest: st
     if task.capsule is None:
         return measured
     # What was told of the images themselves stays true, whatever becomes of the network.
-    known = capsule.read(task.capsule.read_bytes()).facts
-    of_images = {name: getattr(known, name) for name in ("count", "channel_mean", "channel_deviation")}
-    return replace(measured, facts=measured.facts.model_copy(update=of_images))
+    known = capsule.read(task.capsule.read_bytes())
+    of_images = {name: getattr(known.facts, name) for name in ("count", "channel_mean", "channel_deviation")}
+    return replace(measured, facts=measured.facts.model_copy(update=of_images), tones_CQ=known.tones_CQ)
 
 
 def _as_hard_as(setting: Setting, cards_NHWC: np.ndarray, known: float | None, seed: int) -> np.ndarray:

@@ -1,7 +1,8 @@
 """A training that can be put down at any step and taken up again, to the same bits.
 
-A resume point is one safetensors file: the weights, Adam's two moments and step counts, the best weights so far, the
-state of the random generator and the running sum of the loss are its tensors; the rest is JSON in its metadata.
+A resume point is one safetensors file: the weights, what the optimizer keeps of each (Adam: two moments and a count),
+the best weights so far, the state of the random generator and the running sum of the loss are its tensors; the rest is
+JSON in its metadata.
 Everything a later step depends on is in it, and nothing is rounded on the way: tensors go as they are, and Python
 writes a float with as many digits as bring the same float back. The order of the data needs no state, because it is a
 function of (seed, epoch).
@@ -22,6 +23,8 @@ from flashcards.contract.specs import TeachingSpec
 
 KEPT = 2  # the newest may still be on its way to the store when the worker dies
 METADATA = "flashcards.resume"
+MOMENTUM = 0.9
+KEPT_OF = {"adam": ("step", "exp_avg", "exp_avg_sq"), "sgd": ("momentum_buffer",)}  # an optimizer's, of each weight
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Standing:
 @dataclass
 class Training:
     network: Network
-    optimizer: torch.optim.Adam
+    optimizer: torch.optim.Optimizer
     generator: torch.Generator  # every random number of the training comes from here, on the CPU
     loss_sum: torch.Tensor  # float64, over the images of this epoch; stays on the device
     now: Standing = field(default_factory=Standing)
@@ -61,9 +64,12 @@ class Training:
         if weights is not None:
             network.load_state_dict(weights)
         network.to(device)
-        # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.
-        optimizer = torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
+        optimizer = _optimizer(spec, network)
         return cls(network, optimizer, generator, torch.zeros((), dtype=torch.float64, device=device))
+
+    @property
+    def _kind(self) -> str:
+        return type(self.optimizer).__name__.lower()
 
     def keep_best(self, train_error: float, validation_error: float) -> None:
         self.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
@@ -88,7 +94,7 @@ class Training:
         tensors = {f"model.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
         for name, parameter in self.network.named_parameters():
-            tensors |= {f"adam.{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
+            tensors |= {f"{self._kind}.{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
         tensors |= {"generator": self.generator.get_state(), "loss_sum": self.loss_sum}
         tensors |= {f"kept.{name}": tensor for name, tensor in kept.items()}
 
@@ -112,12 +118,26 @@ class Training:
         self.network.load_state_dict(under("model."))
         self.best = under("best.")
         for name, parameter in self.network.named_parameters():
-            keys = ("step", "exp_avg", "exp_avg_sq")
-            self.optimizer.state[parameter] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
+            kept = {key: f"{self._kind}.{key}.{name}" for key in KEPT_OF[self._kind]}
+            self.optimizer.state[parameter] = {key: tensors[place] for key, place in kept.items()}
         self.generator.set_state(tensors["generator"].cpu())
         self.loss_sum.copy_(tensors["loss_sum"])
         self.now = Standing(**{part.name: told[part.name] for part in fields(Standing)})
         return told, under("kept.")
+
+
+def _optimizer(spec: TeachingSpec, network: Network) -> torch.optim.Optimizer:
+    # Fused: one pass over memory for all tensors, elementwise, so its result does not depend on its threads.
+    if spec.optimizer == "sgd":
+        return torch.optim.SGD(network.parameters(), lr=spec.learning_rate, momentum=MOMENTUM, fused=True)
+    return torch.optim.Adam(network.parameters(), lr=spec.learning_rate, fused=True)
+
+
+def kept_in(path: Path, prefix: str, device: torch.device) -> dict[str, torch.Tensor]:
+    """What a strategy keeps in a resume point under this prefix."""
+    with safe_open(path, "pt", device=str(device)) as file:
+        names = [name for name in file.keys() if name.startswith(f"kept.{prefix}")]  # noqa: SIM118 (it is no mapping)
+        return {name.removeprefix(f"kept.{prefix}"): file.get_tensor(name) for name in names}
 
 
 def told_of(path: Path) -> dict[str, object]:

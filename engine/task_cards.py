@@ -12,13 +12,16 @@ from engine.choice import Bench, choose_r, choose_source
 from engine.errors import Diverged, NoCapsule, NoPass
 from engine.files import digest_of
 from engine.making import iterate
+from engine.models import Autoencoder
 from engine.passes import Passes
 from engine.passes.choose import on_cuda
 from engine.passes.torch_passes import TorchPasses
 from engine.sources import Source
+from engine.sources.by_class import classes_in_turn
 from engine.strategies.replay import derived_seed
 from engine.strategies.setting import Setting
 from engine.work import ModelInput, Report, TaskInput
+from flashcards.contract.class_moments import ClassMoments
 from flashcards.contract.recipe import Recipe
 
 
@@ -45,6 +48,11 @@ class TaskCards:
     threads: int
     chunk: int
     between: Callable[[], None]
+    moments: ClassMoments | None = None  # cards are of one class after the other
+
+    def classes(self) -> np.ndarray | None:
+        """Which class each card was drawn for, as the task's own labels count from 0; None: from all at once."""
+        return None if self.moments is None else classes_in_turn(self.moments, 0, self.count)
 
     def make(self, epoch: int = 0) -> np.ndarray:
         """x_NHWC. Each epoch has its own; those of epoch 0 are the recipe's."""
@@ -76,17 +84,26 @@ class TaskCards:
             chunk=self.chunk,
             source_version=self.source.version,
             latent_scale=self.source.latent_scale,
+            by_class=self.moments is not None,
             capsule_digest=self.model.capsule_digest if self.source.name == "capsule" else None,
         )
 
 
 def open_task_cards(
-    setting: Setting, task: TaskInput, count: int, seed: int, source: str = "auto", r: int | str = "auto"
+    setting: Setting,
+    task: TaskInput,
+    count: int,
+    seed: int,
+    source: str = "auto",
+    r: int | str = "auto",
+    by_class: bool = False,
 ) -> TaskCards:
+    """`by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn."""
     device, chunk = setting.device, setting.chunk
     digest = None if task.capsule is None else digest_of(task.capsule)
-    model = replace(setting.work.model, capsule=task.capsule, capsule_digest=digest)
-    bench = Bench(setting.base, model, capsule.load(model), device, chunk, setting.between)
+    network, model = setting.maker
+    model = replace(model, capsule=task.capsule, capsule_digest=digest)
+    bench = Bench(network, model, capsule.load(model), device, chunk, setting.between)
     if source == "capsule" and bench.capsule is None:
         raise NoCapsule(f"nothing was measured of task {task.name!r}: take source 'auto', 'latent' or 'maze'")
     # Where there is a capsule its Gaussian is the task's own; random latents would be of all tasks at once.
@@ -96,25 +113,31 @@ def open_task_cards(
     passes = choose_r(bench, r, opened, said)
     if passes == 0 and opened.starts_as_image:
         raise NoPass(f"source {opened.name} starts from images, which are no cards before a pass: take r of at least 1")
+    moments = bench.capsule.by_class if by_class and opened.name == "capsule" else None
+
+    def start(seed: int) -> Source:
+        return bench.open(opened.name, seed, by_class)
+
     return TaskCards(
         model=model,
-        open=lambda seed: bench.open(opened.name, seed),
-        source=opened,
+        open=start,
+        source=opened if moments is None else start(seed),
+        moments=moments,
         r=passes,
         count=count,
         seed=seed,
         # One backend, whatever the clock says: a training that is taken up again needs the same cards to the bit.
-        passes=_passes(setting),
+        passes=_passes(setting, network, model),
         threads=setting.work.threads,
         chunk=chunk,
         between=setting.between,
     )
 
 
-def _passes(setting: Setting) -> Passes:
+def _passes(setting: Setting, network: Autoencoder, model: ModelInput) -> Passes:
     if setting.device.type == "cuda":
-        return on_cuda(setting.base, setting.work.model.input, setting.chunk, setting.device)
-    return TorchPasses(setting.base, setting.device)
+        return on_cuda(network, model.input, setting.chunk, setting.device)
+    return TorchPasses(network, setting.device)
 
 
 def as_batches(x_NHWC: np.ndarray, chunk: int, device: torch.device) -> list[torch.Tensor]:

@@ -38,7 +38,7 @@ def load_task(work: Work, report: Report) -> TaskData:
     if images is None:
         raise DatasetUnfit("the dataset has no training images: it needs an array named x_train or x")
     if work.model is not None:
-        _refuse_other(images, work.model.input)
+        refuse_other(images, work.model.input)
     if (words := learner.architecture.misfit(images.shape)) is not None:
         raise DatasetUnfit(words)
     if (words := images.stray()) is not None:
@@ -59,15 +59,15 @@ def test_images(dataset: DatasetInput, range: tuple[float, float], shape: ImageS
     """The test split, or the tenth of train that `evaluate` takes for it."""
     images = load_images(dataset.path, "test", range)
     if images is not None and len(images):
-        _refuse_other(images, shape)
+        refuse_other(images, shape)
         return TestImages(images, np.arange(len(images)), "test")
     images = load_images(dataset.path, "train", range)
     if images is None:
         raise DatasetUnfit("the dataset that the task is to be measured on has no images")
-    _refuse_other(images, shape)
+    refuse_other(images, shape)
     return TestImages(images, hold_out(len(images), HELD_OUT_SHARE, HELD_OUT_SEED)[1], "held_out")
 
 
-def _refuse_other(images: Images, shape: ImageShape) -> None:
+def refuse_other(images: Images, shape: ImageShape) -> None:
     if images.shape != shape:
         raise DatasetUnfit(f"the learner takes images of {shape}; these are {images.shape}")

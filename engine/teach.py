@@ -23,7 +23,7 @@ from engine.noise import seen_through
 from engine.resume import Standing, Training
 from engine.spectral import weighted_alpha
 from engine.strategies.base import Strategy
-from engine.weights import WEIGHTS, save_weights
+from engine.weights import save_weights
 from engine.work import Product, Report, Work
 from flashcards.contract.resources import Progress
 from flashcards.contract.specs import TeachingSpec
@@ -132,6 +132,9 @@ def teach(
         training.next_epoch()
 
     network.eval().load_state_dict(training.best)
+    if (merged := strategy.merge(network)) is not None:
+        training.best = merged
+        network.load_state_dict(merged)
     taught = Taught(
         network.requires_grad_(False),
         lesson,
@@ -163,7 +166,8 @@ class Watch:
         self.work, self.training, self.report, self.stop = work, training, report, stop
         self.lesson = lesson
         self.train_images = len(lesson.train_rows)
-        self.steps = lesson.first_step + math.ceil(self.train_images / work.spec.batch_size) * work.spec.epochs
+        mine = math.ceil(self.train_images / work.spec.batch_size) * work.spec.epochs
+        self.steps = lesson.first_step + mine + lesson.later_steps
         self.earlier_seconds = training.now.seconds
         self.began = self.written = time.monotonic()
         self.fetched = -math.inf
@@ -212,9 +216,10 @@ class Watch:
         )
 
     def save_best(self) -> Product:
-        path, lesson = self.work.out / WEIGHTS.name, self.lesson
+        lesson = self.lesson
+        path = self.work.out / lesson.product.name
         save_weights(path, self.training.best, lesson.architecture, lesson.images.shape, lesson.images.range)
-        return WEIGHTS
+        return lesson.product
 
     def _best_so_far(self) -> list[Product]:
         return [self.save_best()] if self.training.best else []
@@ -233,6 +238,7 @@ class Watch:
         left = (self.work.spec.epochs - now.epoch + 1) * self.train_images - min(
             now.batch * self.work.spec.batch_size, self.train_images
         )
+        left += self.lesson.later_steps * self.work.spec.batch_size
         return Progress(
             fraction=now.step / self.steps,
             step=now.step,

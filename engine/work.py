@@ -46,6 +46,8 @@ class TaskInput:
     name: str
     capsule: Path | None = None  # as refreshed for the network of the base version
     test: DatasetInput | None = None  # where its images are still there to measure on
+    classes: int = 0  # of a learner of classes: how many it has, and its lowest label
+    lowest: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ class LearnerInput:
     measures: list[list[TaskMeasure]]  # rows of the matrix so far, the base version's last
     state: Path | None = None  # what the base version's strategy kept beside images and capsules
     images: Path | None = None  # and of images
+    autoencoder: Architecture | None = None  # of a learner of classes: what makes cards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,7 @@ class Work:
     dataset: DatasetInput | None = None
     cards: CardsInput | None = None  # made from `model`
     learner: LearnerInput | None = None
+    autoencoder: ModelInput | None = None  # of a learner of classes: that of the base version
     test_dataset: DatasetInput | None = None
     units: Sequence[UnitInput] = ()
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left

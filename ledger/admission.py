@@ -6,6 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.architecture import ClassifierFamily, architecture_spec
+from flashcards.contract.heads import Place
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
 from flashcards.contract.specs import (
@@ -20,11 +21,12 @@ from flashcards.contract.specs import (
     PredictSpec,
     TrainSpec,
 )
-from ledger import fits, scope
+from ledger import class_fits, fits, scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
 from ledger.settings import Settings
 from ledger.tables import Dataset, Flashcards, Learner, Model, Version, Worker
+from ledger.versions import chain
 from ledger.workers import ALIVE_SECONDS
 
 IN_COMPARE = {"dataset": "datasets", "split": "datasets", "strategy": "strategies"}  # the field that says it there
@@ -147,13 +149,22 @@ def _admit_predict(session: Session, tenant: str, spec: PredictSpec) -> list[str
 def check_task(session: Session, tenant: str, spec: LearnSpec, retain_data: bool = True) -> list[str]:
     """Asked again when its turn comes: a task before it may have said by then what the learner's images look like."""
     learner = _learner(session, tenant, spec.learner)
-    split = _check_lesson(learner, _dataset(session, tenant, spec.dataset), spec.strategy.kind, retain_data)
+    if spec.jitter is not None and learner.scenario != "new_instance":
+        raise Unfit(
+            "jitter", f"sessions of scenario new_instance differ in light, and this learner's is {learner.scenario}"
+        )
+    dataset = _dataset(session, tenant, spec.dataset)
+    split = _check_lesson(learner, dataset, spec.strategy.kind, retain_data)
     low, high = learner.range
+    place = None
+    if class_fits.classifies(learner):
+        known = class_fits.known_by(chain(session, learner))
+        place = class_fits.place_in(learner, class_fits.check_class_lesson(learner, known, dataset, split.shape))
     if spec.base_version is not None and session.get(Version, (learner.id, spec.base_version)) is None:
         raise Unfit("base_version", f"there is no version {spec.base_version} of {learner.id}")
     if spec.test_dataset is None:
         return [spec.learner, spec.dataset]
-    _check_test(session, tenant, spec.test_dataset, split.shape, (low, high))
+    _check_test(session, tenant, spec.test_dataset, split.shape, (low, high), place)
     return list(dict.fromkeys([spec.learner, spec.dataset, spec.test_dataset]))
 
 
@@ -162,10 +173,10 @@ def _check_lesson(learner: Learner, dataset: Dataset, strategy: str, retain_data
     fits.check_strategy(learner, strategy, retain_data and dataset.retain)
     low, high = learner.range
     split = fits.split_of(dataset, "train")
-    if learner.input is None:
-        fits.check_architecture(architecture_spec.validate_python(learner.architecture), split.shape)
-    else:
+    if learner.input is not None:
         fits.check_shape(parse_image_shape(learner.input), split.shape, "learner")
+    elif not class_fits.classifies(learner):
+        fits.check_architecture(architecture_spec.validate_python(learner.architecture), split.shape)
     fits.check_count(split)
     fits.check_range(split, (low, high))
     return split
@@ -173,21 +184,31 @@ def _check_lesson(learner: Learner, dataset: Dataset, strategy: str, retain_data
 
 def _admit_compare(session: Session, tenant: str, spec: CompareSpec, retain_data: bool) -> list[str]:
     """Every task of every strategy, as a learner would be asked that has learnt those before it."""
-    fits.check_learner(spec.architecture, spec.range)
+    autoencoder = spec.autoencoder_for_classes
+    if autoencoder is None:
+        fits.check_learner(spec.architecture, spec.range)
+    else:
+        class_fits.check_pair(spec.architecture, autoencoder, spec.range)
     try:
         datasets = [_dataset(session, tenant, id) for id in spec.datasets]
         for strategy in spec.strategies:
             architecture = spec.architecture_for(strategy).model_dump(mode="json")
-            pupil = Learner(architecture=architecture, range=list(spec.range))
+            pupil = Learner(scenario=spec.scenario, architecture=architecture, range=list(spec.range))
+            pupil.autoencoder = None if autoencoder is None else autoencoder.model_dump(mode="json")
+            known = class_fits.Known()
             for dataset in datasets:
                 split = _check_lesson(pupil, dataset, strategy.kind, retain_data)
                 pupil.input = str(split.shape)
+                if autoencoder is not None:
+                    known = class_fits.check_class_lesson(pupil, known, dataset, split.shape)
     except Unfit as unfit:
         raise Unfit(IN_COMPARE.get(unfit.field, unfit.field), unfit.detail) from None
     return list(dict.fromkeys(spec.datasets))
 
 
-def _check_test(session: Session, tenant: str, id: str, shape: ImageShape, bounds: tuple[float, float]) -> None:
+def _check_test(
+    session: Session, tenant: str, id: str, shape: ImageShape, bounds: tuple[float, float], place: Place | None
+) -> None:
     try:
         dataset = scope.find(session, Dataset, tenant, id)
     except NotFound as missing:
@@ -196,6 +217,8 @@ def _check_test(session: Session, tenant: str, id: str, shape: ImageShape, bound
     if split.shape != shape:
         raise Unfit("test_dataset", f"its images are {split.shape}, and those of the dataset are {shape}")
     fits.check_range(split, bounds, "test_dataset")
+    if place is not None:
+        class_fits.check_tests(split, place, "test_dataset")
 
 
 def _autoencoder(session: Session, tenant: str, id: str) -> Model:

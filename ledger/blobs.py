@@ -80,6 +80,7 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
         Reference(Version.tenant, Version.digest, _version),
         Reference(Version.tenant, Version.state_digest, _version + "/state"),
         Reference(Version.tenant, Version.images_digest, _version + "/images"),
+        Reference(Version.tenant, Version.autoencoder_digest, _version + "/autoencoder"),
         Reference(VersionCapsule.tenant, VersionCapsule.digest, _capsule + cast(VersionCapsule.task, String)),
     ),
     "artifacts": (Reference(_tenant, Artifact.digest, _name, where=(Artifact.role == "product",)),),

@@ -1,10 +1,12 @@
 """A comparison: a job that waits, and for every strategy with every seed a learner whose tasks are its children."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.learners import LearnerSpec
-from flashcards.contract.specs import CompareSpec, LearnSpec, LessonSpec
+from flashcards.contract.specs import CompareSpec, Jitter, LearnSpec, LessonSpec
 from flashcards.contract.strategies import Strategy, called
 from ledger import artifacts, jobs, learners, parents
 from ledger.admission import Admitted
@@ -43,6 +45,7 @@ def _learner(
     asked = LearnerSpec(
         name=f"{called(strategy)}, seed {seed}"[:200],
         architecture=spec.architecture_for(strategy),
+        autoencoder_architecture=spec.autoencoder_for_classes,
         range=spec.range,
         scenario=spec.scenario,
         noise=spec.noise,
@@ -55,7 +58,9 @@ def _learner(
 
 def _tasks(spec: CompareSpec, learner_id: str, strategy: Strategy, seed: int) -> list[LearnSpec]:
     same = {name: getattr(spec, name) for name in LessonSpec.model_fields}
+    same |= {"learner": learner_id, "strategy": strategy, "seed": seed, "autoencoder_epochs": spec.autoencoder_epochs}
+    jitters: Sequence[Jitter | None] = spec.jitters or [None] * len(spec.datasets)
     return [
-        LearnSpec(kind="learn", learner=learner_id, dataset=dataset, strategy=strategy, seed=seed, **same)
-        for dataset in spec.datasets
+        LearnSpec(kind="learn", dataset=dataset, jitter=jitter, **same)
+        for dataset, jitter in zip(spec.datasets, jitters, strict=True)
     ]

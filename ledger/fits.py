@@ -3,8 +3,8 @@
 from flashcards.contract.architecture import Architecture, ClassifierFamily, architecture_spec
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
-from flashcards.contract.specs import BEYOND_SIGMOID, sigmoid_beyond
-from flashcards.contract.strategies import KEEPS_DATA
+from flashcards.contract.specs import BEYOND_SIGMOID, CLASSIFY, sigmoid_beyond
+from flashcards.contract.strategies import CLASSES_ONLY, IMAGES_ONLY, KEEPS_DATA
 from ledger.errors import Unfit
 from ledger.tables import Dataset, Learner, Model
 
@@ -58,6 +58,11 @@ def check_own(learner: Learner) -> None:
 
 
 def check_strategy(learner: Learner, kind: str, retain_data: bool) -> None:
+    of_classes = learner.scenario in CLASSIFY
+    if kind in CLASSES_ONLY and not of_classes:
+        raise Unfit("strategy", f"{kind} is for learners of classes, of scenario {' or '.join(CLASSIFY)}")
+    if kind in IMAGES_ONLY and of_classes:
+        raise Unfit("strategy", f"{kind} draws from a learner that gives images back, and this one says what they show")
     if kind == "cl_vae" and learner.architecture["family"] != "vae":
         raise Unfit("strategy", "cl_vae draws from the learner itself, which then needs an architecture vae_...")
     if kind in KEEPS_DATA and not retain_data:
@@ -72,9 +77,9 @@ def check_count(split: Split) -> None:
         raise Unfit("dataset", "training holds some images out to validate, so it needs at least 2; this dataset has 1")
 
 
-def check_architecture(architecture: Architecture, image: ImageShape) -> None:
+def check_architecture(architecture: Architecture, image: ImageShape, field: str = "architecture") -> None:
     if (words := architecture.misfit(image)) is not None:
-        raise Unfit("architecture", words)
+        raise Unfit(field, words)
 
 
 def check_capsule(model: Model, source: str) -> None:

@@ -1,25 +1,31 @@
 """Learners and their versions. A task makes a version, whose parent is the one it started from; none is changed."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import and_, func, select, update
 from sqlalchemy.orm import Session
 
 from flashcards.contract.architecture import architecture_spec
+from flashcards.contract.class_results import LearnClassesResult
 from flashcards.contract.image import parse_image_shape
 from flashcards.contract.learners import LearnerSpec
 from flashcards.contract.results import LearnResult, Memory, TaskMeasure
 from flashcards.contract.specs import LearnSpec
-from ledger import admission, artifacts, fits, jobs, lifecycle, scope
+from ledger import admission, artifacts, class_learners, fits, jobs, lifecycle, scope
 from ledger.artifacts import Product
+from ledger.class_fits import TaskClasses, check_pair
 from ledger.errors import Conflict, NotFound, Unfit
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
 from ledger.store import Kept
-from ledger.tables import Dataset, Job, Learner, Model, Version, VersionCapsule
+from ledger.tables import Blob, Dataset, Job, Learner, Model, Version, VersionCapsule
+from ledger.versions import chain
 
 WEIGHTS, STATE, IMAGES = "model.safetensors", "state.safetensors", "images.npz"
+AUTOENCODER = "autoencoder.safetensors"
+Learnt = LearnResult | LearnClassesResult
+Network = Literal["learner", "autoencoder"]  # a learner of classes has an autoencoder beside the one that answers
 MOVED_ON = {
     "type": "learner-moved-on",
     "title": "The learner has moved on",
@@ -40,11 +46,18 @@ def create(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Learner, l
     """And the files that it refers to from its first moment: those of the model that it begins with."""
     if spec.model is not None:
         return _from_model(session, tenant, spec, spec.model)
+    if spec.classifier is not None:
+        return _from_pair(session, tenant, spec)
     architecture, bounds = spec.first_architecture, spec.range or (0.0, 1.0)
-    fits.check_learner(architecture, bounds)
+    autoencoder = spec.first_autoencoder
+    if autoencoder is None:
+        fits.check_learner(architecture, bounds)
+    else:
+        check_pair(architecture, autoencoder, bounds)
     row = Learner(
         name=spec.name or architecture.name,
         architecture=architecture.model_dump(mode="json"),
+        autoencoder=autoencoder and autoencoder.model_dump(mode="json"),
         range=list(bounds),
         **_common(tenant, spec),
     )
@@ -76,6 +89,19 @@ def _from_model(session: Session, tenant: str, spec: LearnerSpec, model_id: str)
     if model.capsule is not None:
         kept.append(Kept(model.capsule["digest"], model.capsule["size"]))
         session.add(_capsule(row, 0, 1, kept[1]))
+    return row, kept
+
+
+def _from_pair(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Learner, list[Kept]]:
+    pair = class_learners.find_pair(session, tenant, spec)
+    row = Learner(name=spec.name or pair[0].name, **class_learners.as_row(*pair), **_common(tenant, spec))
+    session.add(row)
+    session.flush()
+    session.add(class_learners.first_version(row, *pair))
+    session.flush()
+    kept = class_learners.files_of(*pair)
+    if pair[1].capsule is not None:
+        session.add(_capsule(row, 0, 1, kept[-1]))
     return row, kept
 
 
@@ -121,17 +147,6 @@ def heads(session: Session, learners: Iterable[Learner]) -> dict[str, Version]:
     return {row.learner_id: row for row in rows}
 
 
-def chain(session: Session, learner: Learner) -> list[Version]:
-    """The versions that led to the head, from the first on."""
-    rows = {row.number: row for row in session.scalars(select(Version).where(Version.learner_id == learner.id))}
-    found: list[Version] = []
-    number = learner.version
-    while number is not None:
-        found.append(rows[number])
-        number = rows[number].parent
-    return found[::-1]
-
-
 def capsules(session: Session, learner_id: str, numbers: Iterable[int]) -> dict[int, dict[int, VersionCapsule]]:
     """By version, then by task."""
     found: dict[int, dict[int, VersionCapsule]] = {number: {} for number in numbers}
@@ -164,7 +179,7 @@ def delete(session: Session, tenant: str, learner_id: str) -> set[str]:
 def remove(session: Session, learner: Learner) -> set[str]:
     columns = (
         select(column).where(Version.learner_id == learner.id)
-        for column in (Version.digest, Version.state_digest, Version.images_digest)
+        for column in (Version.digest, Version.state_digest, Version.images_digest, Version.autoencoder_digest)
     )
     of_capsules = select(VersionCapsule.digest).where(VersionCapsule.learner_id == learner.id)
     found = {digest for statement in (*columns, of_capsules) for digest in session.scalars(statement)}
@@ -204,8 +219,8 @@ def task_name(session: Session, spec: LearnSpec) -> str:
 
 
 def add_version(
-    session: Session, claim: Claim, spec: LearnSpec, result: LearnResult, files: dict[str, Product]
-) -> LearnResult | None:
+    session: Session, claim: Claim, spec: LearnSpec, result: Learnt, files: dict[str, Product]
+) -> Learnt | None:
     """The version that a task has made, which is the head from then on. None: the head is not where it started."""
     base = session.get_one(Job, claim.job_id).base_version
     here = (Learner.id == spec.learner, Learner.version.is_not_distinct_from(base))
@@ -230,6 +245,7 @@ def add_version(
             strategy=spec.strategy.model_dump(mode="json"),
             **_files(files),
             **_told(result),
+            **_told_of_classes(learner, dataset, result),
         )
     )
     session.flush()
@@ -243,18 +259,31 @@ def add_version(
 
 def _files(files: dict[str, Product]) -> dict[str, Any]:
     weights = files[WEIGHTS].kept
-    state, images = files.get(STATE), files.get(IMAGES)
+    state, images, autoencoder = files.get(STATE), files.get(IMAGES), files.get(AUTOENCODER)
     return {
         "digest": weights.digest,
         "size": weights.size,
         "state_digest": state and state.kept.digest,
         "images_digest": images and images.kept.digest,
+        "autoencoder_digest": autoencoder and autoencoder.kept.digest,
     }
 
 
-def _told(result: LearnResult) -> dict[str, Any]:
-    fields = {"measures", "before", "random_mae", "recipes", "memory", "keeps_data", "seconds", "capsule"}
-    return result.model_dump(mode="json", include=fields)
+def _told(result: Learnt) -> dict[str, Any]:
+    fields = {"measures", "before", "recipes", "memory", "keeps_data", "seconds", "capsule"}
+    return result.model_dump(mode="json", include=fields | {"random_mae", "random_accuracy"})
+
+
+def _told_of_classes(learner: Learner, dataset: Dataset, result: Learnt) -> dict[str, Any]:
+    if not isinstance(result, LearnClassesResult):
+        return {}
+    split = fits.split_of(dataset, "train")
+    lowest = split.lowest_label or 0 if learner.scenario == "task_incremental" else 0
+    classes = TaskClasses(count=result.classes, lowest=lowest, names=split.labels, dataset=dataset.digest)
+    return {
+        "architecture": result.architecture.model_dump(mode="json"),
+        "classes": classes.model_dump(mode="json"),
+    }
 
 
 def _capsule(learner: Learner, number: int, task: int, kept: Kept) -> VersionCapsule:
@@ -262,23 +291,38 @@ def _capsule(learner: Learner, number: int, task: int, kept: Kept) -> VersionCap
     return VersionCapsule(**place, tenant=learner.tenant, digest=kept.digest, size=kept.size)
 
 
-def as_model(session: Session, tenant: str, learner_id: str, number: int) -> tuple[Model, list[Kept]]:
+def weights_of(session: Session, tenant: str, version: Version, network: Network) -> Kept:
+    """The file of one of its networks."""
+    if network == "learner":
+        return Kept(version.digest, version.size)
+    if version.autoencoder_digest is None:
+        raise NotFound("autoencoder", f"{version.learner_id}/versions/{version.number}")
+    blob = session.get_one(Blob, (tenant, version.autoencoder_digest))
+    return Kept(blob.digest, blob.size)
+
+
+def as_model(
+    session: Session, tenant: str, learner_id: str, number: int, network: Network = "learner"
+) -> tuple[Model, list[Kept]]:
     """A model of a version, and the files that it refers to. A capsule of one task says nothing of the others."""
     version = find_version(session, tenant, learner_id, number)
     learner = session.get_one(Learner, learner_id)
     assert learner.input is not None, "a learner with a version has seen images"
-    architecture = architecture_spec.validate_python(learner.architecture)
-    capsule = capsules(session, learner_id, [number])[number].get(1) if len(version.measures) == 1 else None
+    kept = weights_of(session, tenant, version, network)
+    told = learner.autoencoder if network == "autoencoder" else version.architecture or learner.architecture
+    architecture = architecture_spec.validate_python(told)
+    known = len(version.measures) == 1 and architecture.task == "reconstruct"
+    capsule = capsules(session, learner_id, [number])[number].get(1) if known else None
     row = Model(
         id=new_id("model"),
         tenant=tenant,
         name=f"{learner.name}, version {number}"[:200],
-        architecture=learner.architecture,
+        architecture=architecture.model_dump(mode="json"),
         input=learner.input,
         range=learner.range,
         parameters=architecture.parameters(parse_image_shape(learner.input)),
-        digest=version.digest,
-        size=version.size,
+        digest=kept.digest,
+        size=kept.size,
         origin="learn",
         job_id=version.job_id,
         capsule_digest=capsule and capsule.digest,
@@ -286,4 +330,4 @@ def as_model(session: Session, tenant: str, learner_id: str, number: int) -> tup
     )
     session.add(row)
     session.flush()
-    return row, [Kept(each.digest, each.size) for each in (version, capsule) if each is not None]
+    return row, [kept, *([Kept(capsule.digest, capsule.size)] if capsule is not None else [])]

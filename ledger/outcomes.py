@@ -6,7 +6,12 @@ from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from flashcards.contract.capsule import CapsuleFacts
-from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
+from flashcards.contract.class_results import (
+    EvaluateClassifierResult,
+    LearnClassesResult,
+    PredictResult,
+    TrainClassifierResult,
+)
 from flashcards.contract.image import parse_image_shape
 from flashcards.contract.resources import Result
 from flashcards.contract.results import (
@@ -42,6 +47,7 @@ from ledger.tables import Dataset, Flashcards, Model
 
 #: Autoencoders and classifiers say different things, and no field of one is missing from it and in the other.
 trained: TypeAdapter[TrainResult | TrainClassifierResult] = TypeAdapter(TrainResult | TrainClassifierResult)
+learnt_result: TypeAdapter[LearnResult | LearnClassesResult] = TypeAdapter(LearnResult | LearnClassesResult)
 evaluated: TypeAdapter[EvaluateResult | EvaluateClassifierResult] = TypeAdapter(
     EvaluateResult | EvaluateClassifierResult
 )
@@ -60,7 +66,7 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
         case DistillSpec():
             result = _distilled(session, claim, spec, DistillResult.model_validate(said), files)
         case LearnSpec():
-            learnt = learners.add_version(session, claim, spec, LearnResult.model_validate(said), files)
+            learnt = learners.add_version(session, claim, spec, learnt_result.validate_python(said), files)
             if learnt is None:
                 return end(session, claim, "failed", [], error=learners.MOVED_ON)
             result = learnt

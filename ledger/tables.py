@@ -160,6 +160,8 @@ class Learner(Table):
     noise: Mapped[float]
     clip: Mapped[bool]
     architecture: Mapped[dict[str, Any]]
+    autoencoder: Mapped[dict[str, Any] | None]  # of a learner of classes: of the network that makes cards
+    autoencoder_id: Mapped[str | None]  # and the model that it began with
     input: Mapped[str | None]
     range: Mapped[list[Any]]
     version: Mapped[int | None]
@@ -185,10 +187,14 @@ class Version(Table):
     size: Mapped[int]
     state_digest: Mapped[str | None]
     images_digest: Mapped[str | None]
+    architecture: Mapped[dict[str, Any] | None]  # null: the learner's; heads grow from task to task
+    classes: Mapped[dict[str, Any] | None]  # `ledger.class_fits.TaskClasses`, of its own task
+    autoencoder_digest: Mapped[str | None]
     capsule: Mapped[dict[str, Any] | None]  # facts of the one that its own task left
     measures: Mapped[list[Any]]
     before: Mapped[dict[str, Any] | None]
     random_mae: Mapped[float | None]
+    random_accuracy: Mapped[float | None]
     recipes: Mapped[list[Any]]
     memory: Mapped[dict[str, Any]]
     keeps_data: Mapped[bool] = mapped_column(default=False)
@@ -198,6 +204,7 @@ class Version(Table):
         Index(None, "tenant", "digest"),
         Index(None, "state_digest"),
         Index(None, "images_digest"),
+        Index(None, "autoencoder_digest"),
     )
 
 

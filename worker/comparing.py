@@ -8,9 +8,10 @@ from sqlalchemy.orm import Session
 
 from flashcards.contract.resources import Failure
 from flashcards.contract.specs import CompareSpec, LearnSpec
-from ledger import learners, matrix, parents
+from ledger import matrix, parents
 from ledger.lifecycle import Claim
 from ledger.tables import Event, Job, Learner
+from ledger.versions import chain
 from worker.messages import StagedUnit
 from worker.station import Station
 
@@ -24,7 +25,7 @@ def stage(station: Station, claim: Claim, spec: CompareSpec) -> list[StagedUnit]
 
 def _unit(session: Session, spec: CompareSpec, learner_id: str, jobs: Sequence[Job]) -> StagedUnit:
     learner, task = session.get_one(Learner, learner_id), LearnSpec.model_validate(jobs[0].spec)
-    versions = learners.chain(session, learner)
+    versions = chain(session, learner)
     return StagedUnit(
         strategy=spec.strategies.index(task.strategy),
         seed=task.seed,

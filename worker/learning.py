@@ -10,6 +10,7 @@ from ledger import learners, scope
 from ledger.errors import NotFound
 from ledger.lifecycle import Claim
 from ledger.tables import Dataset, Learner, Model, Version, VersionCapsule
+from ledger.versions import chain
 from worker.messages import StagedDataset, StagedLearner, StagedModel, StagedTask
 from worker.station import Station
 
@@ -22,6 +23,7 @@ class Standing:
     versions: list[Version]  # from the first to the one that the task starts from
     capsules: dict[int, VersionCapsule]  # of that one, by task
     model: Model | None  # whose weights they are, where nothing was learnt since
+    autoencoder: Model | None  # and of a learner of classes, those of what makes cards
     task: str
 
 
@@ -32,6 +34,7 @@ def stage(station: Station, claim: Claim, spec: LearnSpec, folder: Path) -> tupl
     staged = {
         "learner": _stage_learner(standing, fetch),
         "model": _stage_base(standing, fetch),
+        "autoencoder": _stage_autoencoder(standing, fetch),
         "dataset": fetch.dataset(spec.dataset),
         "test_dataset": fetch.dataset(spec.test_dataset) if spec.test_dataset else None,
     }
@@ -41,12 +44,15 @@ def stage(station: Station, claim: Claim, spec: LearnSpec, folder: Path) -> tupl
 def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
     with station.db.write() as session:
         learner = learners.begin(session, claim, spec)
-        versions = learners.chain(session, learner)
+        versions = chain(session, learner)
         numbers = [version.number for version in versions[-1:]]
         capsules = learners.capsules(session, learner.id, numbers)
         (found,) = capsules.values() or [{}]
-        model = session.get(Model, learner.model_id) if learner.version == 0 else None
-        return Standing(learner, versions, found, model, learners.task_name(session, spec))
+        model, autoencoder = (
+            session.get(Model, id) if id is not None and learner.version == 0 else None
+            for id in (learner.model_id, learner.autoencoder_id)
+        )
+        return Standing(learner, versions, found, model, autoencoder, learners.task_name(session, spec))
 
 
 class Fetch:
@@ -84,7 +90,8 @@ class Fetch:
             return scope.find(session, Dataset, self._tenant, id)
 
     def _staged(self, row: Dataset) -> StagedDataset:
-        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest)
+        names = next((split["labels"] for split in row.splits.values() if split.get("labels")), None)
+        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest, labels=names)
 
 
 def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
@@ -95,6 +102,7 @@ def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
         noise=learner.noise,
         clip=learner.clip,
         architecture=learner.architecture,
+        autoencoder=learner.autoencoder,
         range=tuple(learner.range),
         tasks=[_stage_task(version, task, standing, fetch) for task, version in enumerate(standing.versions, 1)],
         measures=[[TaskMeasure.model_validate(each) for each in version.measures] for version in standing.versions],
@@ -104,22 +112,38 @@ def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:
 
 
 def _stage_task(version: Version, task: int, standing: Standing, fetch: Fetch) -> StagedTask:
-    capsule = standing.capsules.get(task)
+    capsule, classes = standing.capsules.get(task), version.classes
     return StagedTask(
         name=version.task,
         capsule=fetch.file(capsule.digest if capsule else None, "safetensors"),
         test=fetch.dataset_of_earlier(version.test_dataset_id or version.dataset_id),
+        **({} if classes is None else {"classes": classes["count"], "lowest": classes["lowest"]}),
     )
 
 
 def _stage_base(standing: Standing, fetch: Fetch) -> StagedModel | None:
     if not standing.versions:
         return None
-    learner, base, model = standing.learner, standing.versions[-1], standing.model
+    learner, base = standing.learner, standing.versions[-1]
+    return _staged_network(standing, fetch, base.digest, base.architecture or learner.architecture, standing.model)
+
+
+def _stage_autoencoder(standing: Standing, fetch: Fetch) -> StagedModel | None:
+    base = standing.versions[-1] if standing.versions else None
+    if base is None or base.autoencoder_digest is None:
+        return None
+    architecture = standing.learner.autoencoder
+    return _staged_network(standing, fetch, base.autoencoder_digest, architecture, standing.autoencoder)
+
+
+def _staged_network(
+    standing: Standing, fetch: Fetch, digest: str, architecture: dict[str, Any] | None, model: Model | None
+) -> StagedModel:
+    learner = standing.learner
     return StagedModel(
-        path=fetch.file(base.digest, "safetensors") or "",
-        digest=base.digest,
-        architecture=learner.architecture,
+        path=fetch.file(digest, "safetensors") or "",
+        digest=digest,
+        architecture=architecture,
         input=learner.input,
         range=tuple(learner.range),
         made_here=model is None or model.origin != "upload",

@@ -40,6 +40,8 @@ class StagedTask(Record):
     name: str
     capsule: str | None = None
     test: StagedDataset | None = None
+    classes: int = 0
+    lowest: int = 0
 
 
 class StagedLearner(Record):
@@ -49,6 +51,7 @@ class StagedLearner(Record):
     noise: float
     clip: bool
     architecture: ArchitectureField
+    autoencoder: ArchitectureField | None = None
     range: PixelRange
     tasks: list[StagedTask]
     measures: list[list[TaskMeasure]]
@@ -75,6 +78,7 @@ class Assignment(Record):
     dataset: StagedDataset | None = None
     cards: StagedCards | None = None
     learner: StagedLearner | None = None
+    autoencoder: StagedModel | None = None
     test_dataset: StagedDataset | None = None
     units: list[StagedUnit] = []
     resume: str | None = None

@@ -112,6 +112,7 @@ def as_work(assignment: Assignment) -> Work:
         dataset=as_dataset(assignment.dataset),
         cards=as_cards(assignment.cards),
         learner=as_learner(assignment.learner),
+        autoencoder=as_model(assignment.autoencoder),
         test_dataset=as_dataset(assignment.test_dataset),
         units=[UnitInput(**dict(unit)) for unit in assignment.units],
         resume=Path(assignment.resume) if assignment.resume else None,
@@ -145,7 +146,7 @@ def as_learner(staged: StagedLearner | None) -> LearnerInput | None:
 
 def as_task(staged: StagedTask) -> TaskInput:
     capsule = Path(staged.capsule) if staged.capsule else None
-    return TaskInput(name=staged.name, capsule=capsule, test=as_dataset(staged.test))
+    return TaskInput(**{**dict(staged), "capsule": capsule, "test": as_dataset(staged.test)})
 
 
 def as_files(products: list[Product]) -> list[FileMade]:

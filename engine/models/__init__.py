@@ -8,6 +8,7 @@ from engine.models.dense_ae import DenseAutoencoder
 from engine.models.layers import Autoencoder, Classifier
 from engine.models.resnet18 import ResnetClassifier
 from engine.models.tasknet import TasknetClassifier
+from engine.models.tasknet_ae import TasknetAutoencoder
 from engine.models.vae import VaeAutoencoder
 from engine.models.vgg16 import VggClassifier
 from flashcards.contract.architecture import Architecture
@@ -22,6 +23,7 @@ FAMILIES = {
     "vae": VaeAutoencoder,
     "conv_ae": ConvAutoencoder,
     "dense_ae": DenseAutoencoder,
+    "tasknet_ae": TasknetAutoencoder,
     "tasknet": TasknetClassifier,
     "resnet18": ResnetClassifier,
     "vgg16": VggClassifier,

@@ -8,9 +8,9 @@ import torch
 
 from engine import gaussian
 from engine.errors import NoCapsule
-from engine.gaussian import Gaussian
+from engine.models import chunk_size
 from engine.sources.geometric import GEOMETRIC_VERSION, geometric
-from engine.sources.latent import LATENT_VERSION, decoded, without_data
+from engine.sources.latent import LATENT_VERSION, Decoding, without_data
 from engine.sources.maze import MAZE_VERSION, mazes
 from engine.sources.noise import NOISE_VERSION, noise
 from engine.work import ModelInput
@@ -38,9 +38,18 @@ class Source:
 
 @torch.inference_mode()
 def open_source(
-    name: str, seed: int, network: torch.nn.Module, model: ModelInput, capsule: Capsule | None, device: torch.device
+    name: str,
+    seed: int,
+    network: torch.nn.Module,
+    model: ModelInput,
+    capsule: Capsule | None,
+    device: torch.device,
+    by_class: bool = False,
 ) -> Source:
-    """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`."""
+    """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`.
+
+    `by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn.
+    """
     if name in PATTERNS:
         patterns, version = PATTERNS[name]
 
@@ -54,21 +63,14 @@ def open_source(
     if name == "capsule":
         if capsule is None:
             raise NoCapsule("this model has no capsule: measure one where its data is, or take source 'latent'")
-        around = gaussian.of_capsule(capsule)
+        moments = capsule.by_class if by_class else None
+        around = gaussian.of_capsule(capsule) if moments is None else moments
     else:
         around, scale = without_data(network, model, device)
-    latent = latent_shape(network, model, device)
-    return Source(name, LATENT_VERSION, _decoding(network, around, seed, latent, device), False, scale)
-
-
-def _decoding(
-    network: torch.nn.Module, around: Gaussian, seed: int, latent: tuple[int, ...], device: torch.device
-) -> Callable[[int, int], torch.Tensor]:
-    @torch.inference_mode()
-    def start(first: int, count: int) -> torch.Tensor:
-        return decoded(network, around, seed, first, count, latent, device)
-
-    return start
+    decoding = Decoding(network, around, seed, latent_shape(network, model, device), model.range, device)
+    if name == "capsule" and capsule.tones_CQ is not None:
+        decoding = decoding.toned(capsule.tones_CQ, chunk_size(model.architecture, model.input))
+    return Source(name, LATENT_VERSION, decoding.start, False, scale)
 
 
 @torch.inference_mode()

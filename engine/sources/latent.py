@@ -1,35 +1,72 @@
-"""Cards that start in the latent space: a latent is drawn, the decoder makes an image of it, and that is F_0.
+"""Cards that start in the latent space: a latent is drawn, the decoder makes an image of it, and one step back leads
+to F_0:
 
-Nothing but the checkpoint is needed. Where a capsule is there, latents are drawn from its Gaussian (source `capsule`);
-where none is, from one around the latents of mazes (source `latent`).
+    c = D(z),    F_0 = c + (c - f(c)),    within the range.
+
+A decoded image is to the network what an answer is, not what a question was: blurred, as f(x) is for an image x. Who
+learns from answers learns the blur. The step back undoes one pass as far as one step can: if f blurs c once more by
+c - f(c), what was blurred into c had about that much more. It is the first step of the iteration x <- x + (c - f(x))
+that solves f(x) = c. Cards become about as hard to the network as images are.
+
+Nothing but the checkpoint is needed. Where a capsule is there, latents are drawn from its Gaussian (source `capsule`),
+and the pixels are brought to the tones of the data (`engine.tones`); where none is, latents come from a Gaussian around
+those of mazes (source `latent`).
 """
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from engine.gaussian import Gaussian
 from engine.hashing import keys
+from engine.sources.by_class import drawn
 from engine.sources.maze import mazes
+from engine.tones import Tones, tones_between
 from engine.work import ModelInput
+from flashcards.contract.class_moments import ClassMoments
 
-LATENT_VERSION = 1  # changes when the same seed would give other latents
+LATENT_VERSION = 2  # changes when the same seed would give other latents
 LANE = 2
 LOOKED_AT = 64  # mazes
+TONED_CARDS, TONED_NUMBERS = 256, 2**24  # looked at for their tones: so many, or as large images allow
+TONES_SEED = 0
 
 
-def decoded(
-    network: torch.nn.Module,
-    gaussian: Gaussian,
-    seed: int,
-    first: int,
-    count: int,
-    latent: tuple[int, ...],
-    device: torch.device,
-) -> torch.Tensor:
-    """Cards number first .. first + count - 1 before any pass, as x_BCHW."""
-    z_ND = gaussian.draw(keys(seed, first, count), LANE).astype(np.float32)
-    z = torch.from_numpy(z_ND.reshape(count, *latent)).to(device)
-    return network.decoder(z.contiguous(memory_format=torch.channels_last) if z.ndim == 4 else z)
+@dataclass(frozen=True)
+class Decoding:
+    network: torch.nn.Module
+    around: Gaussian | ClassMoments  # the second: cards of one class after the other
+    seed: int
+    latent: tuple[int, ...]
+    range: tuple[float, float]
+    device: torch.device
+    tones: Tones | None = None
+
+    @torch.inference_mode()
+    def start(self, first: int, count: int) -> torch.Tensor:
+        """Cards number first .. first + count - 1 before any pass, as x_BCHW."""
+        z_ND = self._latents(first, count).astype(np.float32)
+        z = torch.from_numpy(z_ND.reshape(count, *self.latent)).to(self.device)
+        c_BCHW = self.network.decoder(z.contiguous(memory_format=torch.channels_last) if z.ndim == 4 else z)
+        x_BCHW = self.stepped_back(c_BCHW.clamp(*self.range))
+        return x_BCHW if self.tones is None else self.tones.match(x_BCHW)
+
+    def stepped_back(self, c_BCHW: torch.Tensor) -> torch.Tensor:
+        return (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
+
+    def _latents(self, first: int, count: int) -> np.ndarray:
+        if isinstance(self.around, ClassMoments):
+            return drawn(self.around, self.seed, first, count, LANE)
+        return self.around.draw(keys(self.seed, first, count), LANE)
+
+    def toned(self, tones_CQ: np.ndarray, chunk: int) -> "Decoding":
+        """Matched to these, by a look at cards that every set shares."""
+        shared = replace(self, seed=TONES_SEED)
+        some = [shared.start(0, chunk)]
+        most = min(TONED_CARDS // chunk, TONED_NUMBERS // some[0].numel())
+        some += [shared.start(first * chunk, chunk) for first in range(1, most)]
+        return replace(self, tones=tones_between(torch.cat(some), tones_CQ))
 
 
 @torch.inference_mode()

@@ -1,9 +1,10 @@
 """Hooks around the steps of a training, in the order they are called:
 
-    begin, take_up?, (begin_epoch, (begin_step, loss, after_backward, after_step)*, keep_best?)*, end
+    begin, take_up?, (begin_epoch, (begin_step, loss, after_backward, after_step)*, keep_best?)*, merge, end
 
 Those here do nothing but score a batch by the lesson's aim, say mean |f(x) - x|, and what is replayed beside it, mean
-|f(c) - c|. `tensors` is what a resume point has to hold for the next step to be the same, `end` what a version keeps.
+|f(c) - c|; of a classifier, cross-entropy and that against old answers. `tensors` is what a resume point has to hold
+for the next step to be the same, `end` what a version keeps.
 """
 
 from __future__ import annotations
@@ -41,17 +42,27 @@ class Material:
     images: Images
     train_rows: np.ndarray
     validation_rows: np.ndarray
+    labels_N: np.ndarray | None = None  # of a learner of classes, of every image
 
 
 class Strategy:
     setting: Setting
     replay: Replay | None = None
+    answers_NK: torch.Tensor | None = None  # of a learner of classes: how what is replayed should be answered
     weight = 1.0
+    makes_cards = False  # and so needs the autoencoder beside a classifier to learn the task as well
     recipes: list[Recipe] = []
 
     def material(self) -> Material:
         """The new images, unless the strategy has others beside them."""
-        return Material(self.setting.images, self.setting.train_rows, self.setting.validation_rows)
+        setting = self.setting
+        labels_N = None if setting.classes is None else setting.classes.labels_N
+        return Material(setting.images, setting.train_rows, setting.validation_rows, labels_N)
+
+    @property
+    def sees_old(self) -> bool:
+        """Then new classes are told apart from old ones as well. Who sees only new ones would unlearn all others."""
+        return self.replay is not None
 
     def begin(self, training: Training, lesson: Lesson) -> None:
         self.network, self.generator, self.noise = training.network, training.generator, lesson.noise
@@ -76,11 +87,13 @@ class Strategy:
             error = self.score(y, target)
             return error + penalty, error
         # As many old ones as new ones, in one pass through the network.
-        old_BCHW = self.replay.batch(now.batch, len(x_BCHW), x_BCHW.device)
+        rows = self.replay.rows(now.batch, len(x_BCHW))
+        old_BCHW = self.replay.images.batch(rows, x_BCHW.device)
         self.shown_BCHW = torch.cat([x_BCHW, old_BCHW])
-        y_BCHW, penalty = self.network.in_training(self.seen(self.shown_BCHW), self.generator)
-        error = self.score(y_BCHW[: len(x_BCHW)], target)
-        return error + self.weight * self.score(y_BCHW[len(x_BCHW) :], old_BCHW) + penalty, error
+        y, penalty = self.network.in_training(self.seen(self.shown_BCHW), self.generator)
+        error = self.score(y[: len(x_BCHW)], target)
+        old = old_BCHW if self.answers_NK is None else self.answers_NK[rows]
+        return error + self.weight * self.score(y[len(x_BCHW) :], old) + penalty, error
 
     def seen(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         """Old ones get noise as well: it is the denoising of the old tasks that is to be kept."""
@@ -92,6 +105,10 @@ class Strategy:
 
     def keep_best(self) -> None:
         """The weights of this epoch are the best so far."""
+
+    def merge(self, network: torch.nn.Module) -> dict[str, torch.Tensor] | None:
+        """What the model is in place of the weights of its best epoch, which `network` has; None: those."""
+        return None
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {}

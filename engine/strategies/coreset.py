@@ -1,6 +1,8 @@
 """`coreset`: some images of every task are kept, and replayed as cards are.
 
 theta* = argmin mean |f(x) - x| + lambda mean |f(c) - c|, c being the images that were kept.
+
+Of a classifier: cross-entropy on x + lambda cross-entropy on c, whose labels are kept as well.
 """
 
 import numpy as np
@@ -8,7 +10,7 @@ import torch
 
 from engine.data import joined, shuffled
 from engine.strategies.base import Kept, Strategy
-from engine.strategies.images_kept import as_arrays, of_earlier
+from engine.strategies.images_kept import as_arrays, labels_of, of_earlier
 from engine.strategies.replay import Replay, derived_seed, shares
 from engine.strategies.setting import Setting
 from flashcards.contract.strategies import Coreset
@@ -21,6 +23,9 @@ class CoresetReplay(Strategy):
         config: Coreset = setting.config
         self.setting, self.weight = setting, config.weight
         self.earlier = of_earlier(setting)
+        self.labels = labels_of(setting, self.earlier)
+        if self.labels:
+            self.answers_NK = torch.from_numpy(np.concatenate(list(self.labels.values()))).to(setting.device)
         if self.earlier:
             spec = setting.work.spec
             images = joined(list(self.earlier.values()), setting.images.range)
@@ -30,8 +35,11 @@ class CoresetReplay(Strategy):
         """Every array lies in random order, so that its beginning is a fair choice of it."""
         setting, config = self.setting, self.setting.config
         seed = derived_seed(setting.work.spec.seed, setting.number)
-        rows = setting.own_rows
-        new = setting.images.x_NHWC[rows[shuffled(len(rows), seed, 0)]]
+        rows = setting.own_rows[shuffled(len(setting.own_rows), seed, 0)]
+        new = setting.images.x_NHWC[rows]
+        labels = self.labels
+        if setting.classes is not None:
+            labels = labels | {setting.number: setting.classes.labels_N[rows]}
         every = self.earlier | {setting.number: new}
         seen = self._seen(len(new))
         if config.choice == "per_task":
@@ -39,7 +47,7 @@ class CoresetReplay(Strategy):
         else:
             counts = self._reservoir(config.size, {n: seen[n - 1] for n in every}, seed)
         kept = {number: array[: counts[number]] for number, array in every.items()}
-        return Kept(images=as_arrays(kept) | {SEEN: np.array(seen)})
+        return Kept(images=as_arrays(kept, labels) | {SEEN: np.array(seen)})
 
     def _seen(self, new: int) -> list[int]:
         known = self.setting.kept_images.get(SEEN)

@@ -1,4 +1,7 @@
-"""Real images of earlier tasks, for the strategies that keep them: arrays x_1, x_2, .. as the tasks had them."""
+"""Real images of earlier tasks, for the strategies that keep them: arrays x_1, x_2, .. as the tasks had them.
+
+A learner of classes keeps their labels beside them, y_1, y_2, .., as the classifier counts.
+"""
 
 import numpy as np
 
@@ -18,5 +21,13 @@ def of_earlier(setting: Setting) -> dict[int, np.ndarray]:
     return found
 
 
-def as_arrays(images: dict[int, np.ndarray]) -> dict[str, np.ndarray]:
-    return {f"x_{number}": array for number, array in images.items()}
+def labels_of(setting: Setting, earlier: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Task number -> labels; none of a learner that has no classes."""
+    if setting.classes is None:
+        return {}
+    return {number: setting.kept_images[f"y_{number}"] for number in earlier}
+
+
+def as_arrays(images: dict[int, np.ndarray], labels: dict[int, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    found = {f"x_{number}": array for number, array in images.items()}
+    return found | {f"y_{number}": array[: len(images[number])] for number, array in (labels or {}).items()}

@@ -34,6 +34,10 @@ class Replay:
         orders = [shuffled(len(self.images), self.seed, epoch * rounds + number) for number in range(rounds)]
         self.order = np.concatenate(orders)
 
-    def batch(self, number: int, count: int, device: torch.device) -> torch.Tensor:
+    def rows(self, number: int, count: int) -> np.ndarray:
+        """Which of the old samples stand beside batch `number` of this epoch."""
         first = number * self.batch_size
-        return self.images.batch(self.order[first : first + count], device)
+        return self.order[first : first + count]
+
+    def batch(self, number: int, count: int, device: torch.device) -> torch.Tensor:
+        return self.images.batch(self.rows(number, count), device)

@@ -2,6 +2,9 @@
 
 Before a task it draws c = D(z), z ~ N(0, 1), and the learner replays them as it would cards. While the task is learnt
 the generator learns as well, a step for each of the learner's, on the same new images and on its own old draws.
+
+A classifier is held to what its old self says of the draws: cross-entropy against softmax(f_old(c)) over all old
+classes.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -17,6 +21,7 @@ from engine.errors import StrategyUnfit
 from engine.models import build
 from engine.resume import Training
 from engine.strategies.base import Kept, Strategy
+from engine.strategies.distilling import padded
 from engine.strategies.flashcards import save_sheet
 from engine.strategies.prior import prior_samples
 from engine.strategies.replay import Replay, derived_seed
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 
 OWN_STREAM = 2**34  # of the first generator's weights
 MOST_BLOCKS, FILTERS = 4, 32  # where the learner's own shape says nothing
+CLASSIFIER_FILTERS = 16  # beside a tasknet, so that its share of the time is no larger than the classifier's own
 ADAM = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -41,12 +47,27 @@ def generator_of(architecture: Architecture, image: ImageShape) -> VaeArchitectu
         told = {"blocks": architecture.blocks, "filters": architecture.filters, "head": architecture.head}
         return VaeArchitecture(family="vae", activation=architecture.activation, **told)
     for blocks in range(MOST_BLOCKS, 0, -1):
-        found = VaeArchitecture(family="vae", blocks=blocks, filters=FILTERS, head=architecture.head)
+        filters = FILTERS if architecture.task == "reconstruct" else CLASSIFIER_FILTERS
+        head = architecture.head if architecture.task == "reconstruct" else "linear"
+        found = VaeArchitecture(family="vae", blocks=blocks, filters=filters, head=head)
         if found.fits(image):
             return found
     raise StrategyUnfit(
         f"vae_replay needs a generator for images of {image}, whose sides must be even; take flashcards"
     )
+
+
+@torch.no_grad()
+def old_answers(setting: Setting, images: Images) -> torch.Tensor | None:
+    """p_NK of the base version's classifier; of an autoencoder None, the images themselves being the answers."""
+    if setting.classes is None:
+        return None
+    parts = []
+    for first in range(0, len(images), setting.chunk):
+        rows = np.arange(first, min(first + setting.chunk, len(images)))
+        parts.append(torch.softmax(setting.base(images.batch(rows, setting.device)), dim=1))
+        setting.between()
+    return padded(torch.cat(parts), setting.classes.total)
 
 
 class GenerativeReplay(Strategy):
@@ -62,6 +83,7 @@ class GenerativeReplay(Strategy):
             seed = derived_seed(spec.seed, setting.number)
             samples_NHWC = prior_samples(setting, self.vae.eval(), self.architecture, config.count, seed)
             self.replay = Replay(Images(samples_NHWC, setting.images.range), spec.seed, spec.batch_size)
+            self.answers_NK = old_answers(setting, self.replay.images)
         elif setting.names:
             setting.report.note("no generator was kept of the earlier tasks: nothing of them is replayed")
 

@@ -2,9 +2,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from flashcards.cli.options import AsJson, Labels, as_architecture, as_strategy, given, on_the_queue, spec_option
+from flashcards.cli.options import (
+    AsJson,
+    Labels,
+    as_architecture,
+    as_jitter,
+    as_strategy,
+    given,
+    on_the_queue,
+    spec_option,
+)
 from flashcards.cli.work import Attempts, Detach, Device, Timeout, do
-from flashcards.contract.specs import CompareSpec
+from flashcards.contract.specs import CompareSpec, Scenario
 
 
 def compare(
@@ -16,11 +25,17 @@ def compare(
     seeds: Annotated[str | None, spec_option(CompareSpec, "seeds", metavar="N,N,...")] = None,
     architecture: Annotated[str | None, spec_option(CompareSpec, "architecture", metavar="NAME|JSON")] = None,
     range: Annotated[str | None, spec_option(CompareSpec, "range", metavar="LOW,HIGH")] = None,
-    scenario: Annotated[Literal["reconstruction", "denoising"] | None, spec_option(CompareSpec, "scenario")] = None,
+    scenario: Annotated[Scenario | None, spec_option(CompareSpec, "scenario")] = None,
+    jitter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="B,S", help="new_instance: brightness and saturation, one a dataset", show_default=False),
+    ] = None,
     noise: Annotated[float | None, spec_option(CompareSpec, "noise")] = None,
     epochs: Annotated[int | None, spec_option(CompareSpec, "epochs")] = None,
     batch_size: Annotated[int | None, spec_option(CompareSpec, "batch_size")] = None,
     learning_rate: Annotated[float | None, spec_option(CompareSpec, "learning_rate")] = None,
+    optimizer: Annotated[Literal["adam", "sgd"] | None, spec_option(CompareSpec, "optimizer")] = None,
+    autoencoder_epochs: Annotated[int | None, spec_option(CompareSpec, "autoencoder_epochs")] = None,
     decay: Annotated[float | None, spec_option(CompareSpec, "decay")] = None,
     validation_share: Annotated[float | None, spec_option(CompareSpec, "validation_share")] = None,
     patience: Annotated[int | None, spec_option(CompareSpec, "patience")] = None,
@@ -40,6 +55,9 @@ def compare(
         architecture=as_architecture(architecture),
         range=range.split(",") if range else None,
         scenario=scenario,
+        jitters=[as_jitter(each) for each in jitter] if jitter else None,
+        optimizer=optimizer,
+        autoencoder_epochs=autoencoder_epochs,
         noise=noise,
         epochs=epochs,
         batch_size=batch_size,

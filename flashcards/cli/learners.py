@@ -1,5 +1,5 @@
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.filesize import decimal
@@ -18,11 +18,12 @@ from flashcards.cli.output import (
 )
 from flashcards.cli.work import learn
 from flashcards.contract.learners import Learner, Matrix, Version
+from flashcards.contract.specs import Scenario
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(learn)
 COLUMNS = ("id", "name", "architecture", "scenario", "version", "tasks", "age")
-VERSIONS = ("version", "parent", "task", "strategy", "MAE", "weights", "age")
+VERSIONS = ("version", "parent", "task", "strategy", "MAE or accuracy", "weights", "age")
 Number = Annotated[int, typer.Argument(metavar="VERSION", min=0, show_default=False)]
 
 
@@ -36,15 +37,29 @@ def create(
     architecture: Annotated[
         str | None, typer.Option(metavar="NAME|JSON", show_default="blk_4_fil_32", help="where no model is given")
     ] = None,
-    scenario: Annotated[Literal["reconstruction", "denoising"] | None, typer.Option(show_default=False)] = None,
+    scenario: Annotated[Scenario | None, typer.Option(show_default="reconstruction")] = None,
     noise: Annotated[
         float | None, typer.Option(help="denoising: deviation of what is added", show_default="0.1")
     ] = None,
+    classifier: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="of classes: the classifier to begin with", show_default=False)
+    ] = None,
+    autoencoder: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="and what makes cards for it", show_default=False)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a learner, from a model or from nothing."""
+    """Make a learner, from models or from nothing."""
     with connect(ctx) as client:
-        found = client.learners.create(name, model, as_architecture(architecture), None, scenario, noise)
+        found = client.learners.create(
+            name,
+            model,
+            as_architecture(architecture),
+            scenario=scenario,
+            noise=noise,
+            classifier=classifier,
+            autoencoder=autoencoder,
+        )
     print_item(found, _facts, as_json)
 
 
@@ -131,7 +146,8 @@ def _row(learner: Learner) -> tuple[object, ...]:
 
 
 def _version_row(version: Version) -> tuple[object, ...]:
-    newest = version.measures[-1].mae if version.measures else None
+    measure = version.measures[-1] if version.measures else None
+    newest = None if measure is None else measure.accuracy if measure.mae is None else measure.mae
     return (
         version.number,
         "-" if version.parent is None else version.parent,
@@ -154,6 +170,7 @@ def _facts(learner: Learner) -> list[tuple[str, object]]:
         ("scenario", f"{learner.scenario}{noise}"),
         ("input", f"{learner.input or 'as the first task says'}, {low:g} to {high:g}"),
         *([("began with", learner.model)] if learner.model else []),
+        *([("cards from", learner.autoencoder_architecture.name)] if learner.autoencoder_architecture else []),
         *([("belongs to", learner.compare)] if learner.compare else []),
         ("version", "none yet" if learner.version is None else learner.version),
         ("tasks", ", ".join(learner.tasks) or "-"),
@@ -170,7 +187,12 @@ def _facts(learner: Learner) -> list[tuple[str, object]]:
 def _print_matrix(matrix: Matrix) -> None:
     rows = zip(matrix.versions, matrix.tasks, matrix.matrix, strict=True)
     print_table(("version", "after", *matrix.tasks), ((number, task, *map(_number, row)) for number, task, row in rows))
-    print_facts([("average MAE", _number(matrix.average)), ("BWT", _number(matrix.bwt)), ("FWT", _number(matrix.fwt))])
+    told = [(f"average {'MAE' if matrix.metric == 'mae' else 'accuracy'}", matrix.average)]
+    if matrix.matrix_without_task_id is not None:
+        told.append(("without task id", matrix.average_without_task_id))
+    told += [("BWT", matrix.bwt), ("FWT", matrix.fwt)]
+    told += [("forgetting", matrix.forgetting)] if matrix.metric == "accuracy" else []
+    print_facts([(name, _number(value)) for name, value in told])
 
 
 def _number(value: float | None) -> str:

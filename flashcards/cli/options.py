@@ -96,6 +96,14 @@ def as_strategy(text: str | None) -> Any:
     return {"kind": found} if isinstance(found, str) else found
 
 
+def as_jitter(text: str | None) -> Any:
+    """Brightness and saturation."""
+    if text is None:
+        return None
+    brightness, _, saturation = text.partition(",")
+    return {"brightness": brightness, "saturation": saturation or "0"}
+
+
 def _name_or_json(text: str | None, option: str) -> Any:
     if text is None or not text.lstrip().startswith("{"):
         return text

@@ -9,9 +9,9 @@ from flashcards.cli import exits, interrupt
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
 from flashcards.contract.class_results import (
-    ClassAccuracy,
     Classified,
     EvaluateClassifierResult,
+    LearnClassesResult,
     PredictResult,
     TrainClassifierResult,
 )
@@ -19,6 +19,7 @@ from flashcards.contract.resources import Failure, Job
 from flashcards.contract.results import (
     AnalyzeResult,
     CaptureResult,
+    ClassAccuracy,
     CompareResult,
     DistillResult,
     EvaluateCardsResult,
@@ -27,6 +28,7 @@ from flashcards.contract.results import (
     NoopResult,
     Spread,
     StrategyRow,
+    TaskMeasure,
     TrainingResult,
     TrainResult,
 )
@@ -75,6 +77,8 @@ def result_facts(job: Job) -> Facts:
             return _distilled(distilled)
         case LearnResult() as learnt:
             return _learnt(learnt)
+        case LearnClassesResult() as told_apart:
+            return _learnt_classes(told_apart)
         case EvaluateResult() as evaluated:
             return _evaluated(evaluated)
         case EvaluateClassifierResult() as evaluated_classifier:
@@ -196,6 +200,25 @@ def _learnt(result: LearnResult) -> Facts:
     ]
 
 
+def _learnt_classes(result: LearnClassesResult) -> Facts:
+    forgot = result.forgetting
+    return [
+        ("learner", f"{result.learner}, now at version {result.version}"),
+        *((f"accuracy on {each.task}", _both(each)) for each in result.measures),
+        *([] if forgot is None else [("forgetting", f"{forgot:+.1%} at worst, measured on {result.forgetting_on}")]),
+        ("epochs", f"{result.epochs}, the best was {result.best_epoch}"),
+        ("speed", f"{result.images_per_second:,.0f} images/s"),
+        ("matrix", f"flashcards learners matrix {result.learner}"),
+    ]
+
+
+def _both(measure: TaskMeasure) -> str:
+    if measure.accuracy is None:
+        return "no images to tell"
+    without = measure.accuracy_without_task_id
+    return f"{measure.accuracy:.1%}" + ("" if without is None else f", {without:.1%} without task id")
+
+
 def _evaluated_cards(result: EvaluateCardsResult) -> Facts:
     return [
         ("cards", f"{result.cards:,} beside {result.images:,} images of {result.split}"),
@@ -242,18 +265,21 @@ def _class(said: Classified) -> str:
 def _compared(id: str, result: CompareResult) -> Facts:
     return [
         ("tasks", ", ".join(result.tasks)),
-        *((row.label, _strategy(row)) for row in result.table),
+        *((row.label, _strategy(row, result.metric)) for row in result.table),
         *(("note", note) for note in result.notes),
         *((f"failed: {row.label}", unit.reason) for row in result.table for unit in row.failed),
         ("learners", f"flashcards learners ls --compare {id}"),
     ]
 
 
-def _strategy(row: StrategyRow) -> str:
+def _strategy(row: StrategyRow, metric: str) -> str:
     if not row.seeds:
         return "failed"
     kept = f"{decimal(row.memory or 0)} beside the network" + (", images among it" if row.keeps_data else "")
-    return f"AvgMAE {_spread(row.average)}   BWT {_spread(row.bwt)}   keeps {kept}   {row.seconds or 0:,.0f} s"
+    average = f"{'AvgMAE' if metric == 'mae' else 'accuracy'} {_spread(row.average)}"
+    if row.average_without_task_id is not None:
+        average += f", {_spread(row.average_without_task_id)} without task id"
+    return f"{average}   BWT {_spread(row.bwt)}   keeps {kept}   {row.seconds or 0:,.0f} s"
 
 
 def _spread(spread: Spread | None) -> str:

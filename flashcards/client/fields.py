@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.recipe import CardDtype, Source
 from flashcards.contract.resources import Dataset, Flashcards, Model
-from flashcards.contract.specs import Budget, Scenario
+from flashcards.contract.specs import Budget, Jitter, Scenario
 from flashcards.contract.strategies import Strategy
 
 
@@ -26,6 +26,7 @@ class LessonFields(Fields, total=False):
     epochs: int
     batch_size: int
     learning_rate: float
+    optimizer: Literal["adam", "sgd"]
     decay: float
     validation_share: float
     patience: int
@@ -44,6 +45,8 @@ class TaskFields(TeachingFields, total=False):
     dataset: Required[str | Dataset]
     test_dataset: str | Dataset | None
     strategy: Strategy | Mapping[str, Any]
+    jitter: Jitter | Mapping[str, float] | None
+    autoencoder_epochs: int | None
     max_forgetting: Budget | Mapping[str, float] | None
     base_version: int | None
 
@@ -53,8 +56,11 @@ class CompareFields(LessonFields, total=False):
     strategies: Required[list[Strategy | Mapping[str, Any]]]
     seeds: list[int]
     architecture: str | Architecture | Mapping[str, Any]
+    autoencoder_architecture: str | Architecture | Mapping[str, Any] | None
+    autoencoder_epochs: int | None
     range: tuple[float, float]
     scenario: Scenario
+    jitters: list[Jitter | Mapping[str, float]] | None
     noise: float
     clip: bool
 

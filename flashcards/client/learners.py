@@ -2,7 +2,7 @@
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from pydantic_core import to_jsonable_python
 
@@ -14,6 +14,9 @@ from flashcards.contract.architecture import Architecture
 from flashcards.contract.learners import Learner, Matrix, Version
 from flashcards.contract.resources import Model, Page
 from flashcards.contract.specs import Scenario
+
+#: A learner of classes has an autoencoder beside the network that answers.
+Network = Literal["learner", "autoencoder"]
 
 
 class BoundLearner(Learner, Bound):
@@ -46,16 +49,25 @@ class Learners(Resource[BoundLearner]):
         scenario: Scenario | None = None,
         noise: float | None = None,
         clip: bool | None = None,
+        classifier: str | Model | None = None,
+        autoencoder: str | Model | None = None,
+        autoencoder_architecture: str | Architecture | Mapping[str, Any] | None = None,
     ) -> BoundLearner:
-        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet."""
+        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet.
+
+        A learner of classes begins with a classifier and the autoencoder that makes cards for it.
+        """
         fields = {
             "name": name,
-            "model": model.id if isinstance(model, Model) else model,
+            "model": _id(model),
             "architecture": architecture,
             "range": range,
             "scenario": scenario,
             "noise": noise,
             "clip": clip,
+            "classifier": _id(classifier),
+            "autoencoder": _id(autoencoder),
+            "autoencoder_architecture": autoencoder_architecture,
         }
         body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
         return self._http.post(BoundLearner, self.path, body)
@@ -83,18 +95,22 @@ class Learners(Resource[BoundLearner]):
     def version(self, id: str, number: int) -> Version:
         return self._http.get(Version, self._version(id, number))
 
-    def weights(self, id: str, number: int, to: str | PathLike[str]) -> Path:
+    def weights(self, id: str, number: int, to: str | PathLike[str], network: Network = "learner") -> Path:
         """The safetensors file of a version, to the file or into the folder `to`."""
-        return self._http.download(f"{self._version(id, number)}/weights", to, f"{id}-{number}.safetensors")
+        path, name = f"{self._version(id, number)}/weights", f"{id}-{number}.safetensors"
+        if network == "learner":
+            return self._http.download(path, to, name)
+        return self._http.download(f"{path}?network={network}", to, f"{id}-{number}-{network}.safetensors")
 
     def capsule(self, id: str, number: int, task: int, to: str | PathLike[str]) -> Path:
         """What a version keeps of one of its tasks, the first of which is 1: a safetensors file."""
         path = f"{self._version(id, number)}/capsules/{task}"
         return self._http.download(path, to, f"{id}-{number}-capsule-{task}.safetensors")
 
-    def as_model(self, id: str, number: int) -> Model:
+    def as_model(self, id: str, number: int, network: Network = "learner") -> Model:
         """A model with the weights of a version, for jobs that read models."""
-        return self._http.post(Model, f"{self._version(id, number)}/model")
+        which = "" if network == "learner" else f"?network={network}"
+        return self._http.post(Model, f"{self._version(id, number)}/model{which}")
 
     def matrix(self, id: str) -> Matrix:
         """The error on each task after each task, and how much was forgotten."""
@@ -110,3 +126,7 @@ class Learners(Resource[BoundLearner]):
 
     def _version(self, id: str, number: int) -> str:
         return at(self.path, id, "versions", str(number))
+
+
+def _id(model: str | Model | None) -> str | None:
+    return model.id if isinstance(model, Model) else model

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from flashcards.contract.families import blk, conv_ae, dense_ae, resnet18, tasknet, vae, vgg16
+from flashcards.contract.families import blk, conv_ae, dense_ae, resnet18, tasknet, tasknet_ae, vae, vgg16
 from flashcards.contract.families.base import Task, TensorShape
 from flashcards.contract.families.blk import BlkArchitecture
 from flashcards.contract.families.classifier import ClassifierFamily
@@ -13,6 +13,7 @@ from flashcards.contract.families.conv_ae import ConvArchitecture
 from flashcards.contract.families.dense_ae import DenseArchitecture
 from flashcards.contract.families.resnet18 import ResnetArchitecture
 from flashcards.contract.families.tasknet import TasknetArchitecture
+from flashcards.contract.families.tasknet_ae import TasknetAeArchitecture
 from flashcards.contract.families.vae import VaeArchitecture
 from flashcards.contract.families.vgg16 import VggArchitecture
 
@@ -20,11 +21,13 @@ __all__ = [
     "Architecture",
     "ArchitectureField",
     "BlkArchitecture",
+    "Classifier",
     "ClassifierFamily",
     "ConvArchitecture",
     "DenseArchitecture",
     "ResnetArchitecture",
     "Task",
+    "TasknetAeArchitecture",
     "TasknetArchitecture",
     "TensorShape",
     "VaeArchitecture",
@@ -34,11 +37,11 @@ __all__ = [
 ]
 
 #: For annotations and isinstance; a field of a record is an ArchitectureField.
-Autoencoder = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture
+Autoencoder = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture | TasknetAeArchitecture
 Classifier = TasknetArchitecture | ResnetArchitecture | VggArchitecture
 Architecture = Autoencoder | Classifier
 
-FAMILIES = (blk, vae, conv_ae, dense_ae, tasknet, resnet18, vgg16)
+FAMILIES = (blk, vae, conv_ae, dense_ae, tasknet_ae, tasknet, resnet18, vgg16)
 NAMES = {family.NAME: family.parse for family in FAMILIES}
 HOW = (
     "name an autoencoder as blk_{blocks}_fil_{filters}, vae_{blocks}_fil_{filters}, conv_ae_{width}_{width}... or "
@@ -65,6 +68,7 @@ _Told = Annotated[
     | VaeArchitecture
     | ConvArchitecture
     | DenseArchitecture
+    | TasknetAeArchitecture
     | TasknetArchitecture
     | ResnetArchitecture
     | VggArchitecture,

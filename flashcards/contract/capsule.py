@@ -2,7 +2,8 @@
 
 Of the latents (the encoder's output, flattened in its own order): mean and covariance. Of the reconstruction error of
 an image, mean |x - f(x)|: smallest (the paper's epsilon 1), largest (epsilon 2), mean and quantiles. Of the pixels:
-mean and deviation a channel. Then how many images there were, and which network saw them.
+mean, deviation and tones (how often each brightness occurs, as quantiles) a channel. Then how many images there were,
+and which network saw them.
 
 It is a safetensors file: float32 tensors, and one JSON text under `flashcards.capsule` in its metadata.
 
@@ -11,6 +12,10 @@ It is a safetensors file: float32 tensors, and one JSON text under `flashcards.c
     or, where that would make the file larger than 200 KB:
     factor       K x D      covariance = factor^T factor + diag(diagonal): the strongest K directions,
     diagonal     D          and what they leave of each dimension's variance
+    tones        C x Q      pixel values at (q + 1/2) / Q of the way through all of a channel, in ascending order; not
+                            in capsules of an earlier format, nor where channels are too many
+
+Of labelled images it may also hold moments of each class, see `class_moments`.
 """
 
 import json
@@ -23,7 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from flashcards.contract import class_moments
 from flashcards.contract.base import Record
+from flashcards.contract.class_moments import ClassMoments
 
 Array = NDArray[np.floating]
 
@@ -32,6 +39,8 @@ MOST_BYTES = 200_000
 HEADER_ROOM = 1_000  # for the names and places of the tensors, beside the facts
 SLACK = 1e-4  # of the largest variance: how far below zero rounding may push an eigenvalue
 QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
+MOST_TONES = 256
+TONES_ROOM = 3_072  # numbers, over all channels
 
 
 class BadCapsule(ValueError):
@@ -69,6 +78,8 @@ class Capsule:
     triangle: Array | None = None
     factor_KD: Array | None = None
     diagonal_D: Array | None = None
+    tones_CQ: Array | None = None
+    by_class: ClassMoments | None = None
 
     def covariance(self) -> Array:
         if self.triangle is not None:
@@ -93,6 +104,8 @@ class Capsule:
             "covariance": self.triangle,
             "diagonal": self.diagonal_D,
             "factor": self.factor_KD,
+            "tones": self.tones_CQ,
+            **(self.by_class.tensors() if self.by_class is not None else {}),
         }
         tensors = {name: np.ascontiguousarray(array, "<f4") for name, array in named.items() if array is not None}
         header: dict[str, object] = {"__metadata__": {METADATA: self.facts.model_dump_json()}}
@@ -127,26 +140,57 @@ def from_directions(
 
 def _room(facts: CapsuleFacts) -> int:
     """Bytes for tensors. The facts are JSON inside JSON: their quotes take two bytes."""
-    return MOST_BYTES - HEADER_ROOM - len(json.dumps(facts.model_dump_json()))
+    return MOST_BYTES - HEADER_ROOM - 4 * TONES_ROOM - len(json.dumps(facts.model_dump_json()))
 
 
 def read(raw: bytes) -> Capsule:
     """The capsule in these bytes. Raises BadCapsule with the reason in words."""
-    facts, tensors = _parsed(raw)
+    facts, found = _parsed(raw)
     size = facts.latent_size
-    if tensors.keys() not in ({"mean", "covariance"}, {"mean", "factor", "diagonal"}):
+    tensors = {name: array for name, array in found.items() if name not in class_moments.NAMES}
+    if tensors.keys() - {"tones"} not in ({"mean", "covariance"}, {"mean", "factor", "diagonal"}):
         raise BadCapsule("it needs the tensors mean and covariance, or mean, factor and diagonal")
-    if not all(np.isfinite(array).all() for array in tensors.values()):
+    if not all(np.isfinite(array).all() for array in found.values()):
         raise BadCapsule("it holds numbers that are not finite")
     rank = tensors["factor"].shape[0] if "factor" in tensors and tensors["factor"].ndim == 2 else 0
     shapes = {"mean": (size,), "covariance": (size * (size + 1) // 2,), "factor": (rank, size), "diagonal": (size,)}
+    shapes["tones"] = _fitting_tones(tensors.get("tones"), len(facts.channel_mean))
     for name, array in tensors.items():
         if array.shape != shapes[name]:
-            raise BadCapsule(f"{name} has the shape {array.shape}, and a latent of {size} numbers needs {shapes[name]}")
+            raise BadCapsule(
+                f"{name} has the shape {array.shape}, and a latent of {size} numbers, of images of "
+                f"{len(facts.channel_mean)} channels, needs {shapes[name]}"
+            )
     doubles = {name: array.astype(np.float64) for name, array in tensors.items()}
-    capsule = Capsule(facts, doubles["mean"], doubles.get("covariance"), doubles.get("factor"), doubles.get("diagonal"))
+    capsule = Capsule(
+        facts,
+        doubles["mean"],
+        doubles.get("covariance"),
+        doubles.get("factor"),
+        doubles.get("diagonal"),
+        doubles.get("tones"),
+        _of_classes(found, size),
+    )
     _refuse_impossible(capsule)
     return capsule
+
+
+def _of_classes(tensors: Mapping[str, Array], size: int) -> ClassMoments | None:
+    found = {name: tensors[name].astype(np.float64) for name in class_moments.NAMES if name in tensors}
+    if not found:
+        return None
+    if len(found) < len(class_moments.NAMES):
+        raise BadCapsule(f"moments of classes are the tensors {', '.join(class_moments.NAMES)}, and some are missing")
+    try:
+        return class_moments.read(found, size)
+    except ValueError as error:
+        raise BadCapsule(str(error)) from error
+
+
+def _fitting_tones(tones: Array | None, channels: int) -> tuple[int, int]:
+    """Any number of them will do, from 2 on."""
+    many = tones.shape[1] if tones is not None and tones.ndim == 2 else 0
+    return channels, min(max(many, 2), MOST_TONES)
 
 
 def _refuse_impossible(capsule: Capsule) -> None:
@@ -156,6 +200,8 @@ def _refuse_impossible(capsule: Capsule) -> None:
         values = np.linalg.eigvalsh(capsule.covariance())
         if values[0] < -SLACK * max(values[-1], 1e-12):
             raise BadCapsule(f"its covariance is not positive semi-definite: it has the eigenvalue {values[0]:.3g}")
+    if capsule.tones_CQ is not None and (np.diff(capsule.tones_CQ) < 0).any():
+        raise BadCapsule("its tones do not ascend")
     if capsule.facts.eps1 > capsule.facts.eps2:
         raise BadCapsule("its smallest error is larger than its largest")
 

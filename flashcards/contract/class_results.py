@@ -1,16 +1,11 @@
 """What a job answers with where the model is a classifier; and the answers to a few images, of either kind of model."""
 
+from typing import Literal
+
+from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import DatasetId, ModelId, Record
-from flashcards.contract.results import TrainingResult
-
-
-class ClassAccuracy(Record):
-    """The images of one class, and how many of them are answered with it."""
-
-    label: int
-    name: str | None = None
-    images: int
-    accuracy: float
+from flashcards.contract.capsule import CapsuleFacts
+from flashcards.contract.results import ClassAccuracy, TaskResult, TrainingResult
 
 
 class TrainClassifierResult(TrainingResult):
@@ -54,6 +49,39 @@ class EvaluateClassifierResult(Record):
     confusion: list[list[int]] | None = None
     "Images of class i answered with class j; null beyond 100 classes: it is in confusion.json, up to 1,000."
     seconds: float
+
+
+class CardMaker(TrainingResult):
+    """How the autoencoder beside a classifier learnt the task: what makes cards of it from then on."""
+
+    metric: Literal["mae", "mse"]
+    "What its errors are: of squares in task_incremental, as in the paper."
+    train_error: float
+    validation_error: float
+    constant_error: float
+    "What the best constant image scores on the validation images: the bar below which nothing was learnt."
+    shares_encoder: bool
+    "It began with the encoder of the classifier."
+
+
+class LearnClassesResult(TaskResult):
+    """A learner of classes, and the task that it learnt. Its `measures` are accuracies."""
+
+    architecture: ArchitectureField
+    "Of the classifier, with the head of the new task."
+    classes: int
+    "Of the new task."
+    train_log_loss: float
+    validation_log_loss: float
+    "Mean of -log p of the label, over the images held out: the best epoch is chosen by it."
+    constant_log_loss: float
+    validation_accuracy: float
+    constant_accuracy: float
+    random_accuracy: float | None = None
+    "The new task measured with a network that has learnt nothing."
+    autoencoder: CardMaker | None = None
+    "Null where the strategy makes no cards."
+    capsule: CapsuleFacts | None = None
 
 
 class Reconstructed(Record):

@@ -1,14 +1,26 @@
 """Measures a capsule, batch after batch, in numpy: whoever has the network hands in what it saw."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from flashcards.contract.capsule import QUANTILES, Array, Capsule, CapsuleFacts, from_directions, pack
+from flashcards.contract.capsule import (
+    MOST_TONES,
+    QUANTILES,
+    TONES_ROOM,
+    Array,
+    Capsule,
+    CapsuleFacts,
+    from_directions,
+    pack,
+)
 
 DENSE_MOST = 2048  # latents longer than this have no covariance matrix in memory, only directions
 KEPT = 1024  # of such latents at most, to find the directions in
+PIXELS = 2**16  # looked at for the tones of a channel
+FEWEST_TONES = 16  # fewer would be no distribution
 
 
 class Meter:
@@ -19,6 +31,10 @@ class Meter:
         self._kept: Array = np.zeros(0)
         self._stride = 1
         self._channels: Array = np.zeros(0)
+        self._seen: Array = np.zeros(0)
+        self._drawn: Array = np.zeros(0)
+        self._limit = 1.0  # a pixel with a number from here on has lost
+        self._lots = np.random.Generator(np.random.Philox(key=[0, 0]))
 
     def add(self, z: Array, error_N: Array, x: Array, channel_axis: int = -1) -> None:
         """Latents of any shape, the error of each image, and the images themselves."""
@@ -42,11 +58,15 @@ class Meter:
         self._errors.append(np.asarray(error_N, np.float64))
         pixels_PC = np.moveaxis(np.asarray(x, np.float64), channel_axis, -1).reshape(-1, self._channels.shape[1])
         self._channels += [np.full(pixels_PC.shape[1], len(pixels_PC)), pixels_PC.sum(0), (pixels_PC**2).sum(0)]
+        self._look_at(pixels_PC)
         self.count += len(z_ND)
 
     def capsule(self, model_digest: str | None = None, measured_on: Literal["images", "cards"] = "images") -> Capsule:
         if self.count < 2:
             raise ValueError(f"a capsule needs at least 2 images; there were {self.count}")
+        return replace(self._of_latents(model_digest, measured_on), tones_CQ=self._tones())
+
+    def _of_latents(self, model_digest: str | None, measured_on: Literal["images", "cards"]) -> Capsule:
         drift_D = self._sum_D / self.count
         facts, mean_D = self._facts(model_digest, measured_on), self._origin_D + drift_D
         if self._products_DD is not None:
@@ -69,6 +89,29 @@ class Meter:
             self._kept = self._kept[::2].copy()
             self._stride *= 2
 
+    def _look_at(self, pixels_PC: Array) -> None:
+        """Every pixel draws a number, and those with the smallest stay: a fair sample, however images are batched."""
+        drawn_P = self._lots.random(len(pixels_PC))
+        won_P = drawn_P < self._limit
+        self._drawn = np.concatenate([self._drawn, drawn_P[won_P]])
+        self._seen = np.concatenate([self._seen, pixels_PC[won_P].astype(np.float32)])
+        if len(self._drawn) > 2 * PIXELS:
+            self._cut()
+
+    def _cut(self) -> None:
+        if len(self._drawn) > PIXELS:
+            first = np.sort(np.argpartition(self._drawn, PIXELS - 1)[:PIXELS])
+            self._drawn, self._seen = self._drawn[first], self._seen[first]
+            self._limit = float(self._drawn.max())
+
+    def _tones(self) -> Array | None:
+        self._cut()
+        many = min(MOST_TONES, TONES_ROOM // self._seen.shape[1])
+        if many < FEWEST_TONES:
+            return None
+        places = (np.arange(many) + 0.5) / many
+        return np.asarray(np.quantile(self._seen, places, axis=0).T)
+
     def _begin(self, latent: Sequence[int], z_ND: Array, channels: int) -> None:
         size = z_ND.shape[1]
         self.latent = tuple(latent)
@@ -78,6 +121,7 @@ class Meter:
         self._products_DD = np.zeros((size, size)) if size <= DENSE_MOST else None
         self._kept = np.zeros((0, size), np.float32)
         self._channels = np.zeros((3, channels))
+        self._seen = np.zeros((0, channels), np.float32)
 
     def _facts(self, model_digest: str | None, measured_on: Literal["images", "cards"]) -> CapsuleFacts:
         error_N = np.concatenate(self._errors)

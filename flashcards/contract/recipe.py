@@ -27,6 +27,7 @@ class Recipe(Record):
     chunk: int = Field(description="cards a forward pass; the last chunk is padded to it")
     source_version: int | None = Field(default=None, description="changes when the same seed would start other cards")
     latent_scale: float | None = Field(default=None, description="deviation of random latents, found without data")
+    by_class: bool = Field(default=False, description="latents were drawn class by class, in turn")
     capsule_digest: str | None = Field(default=None, description="SHA-256 of the capsule that latents were drawn from")
 
     @model_validator(mode="before")

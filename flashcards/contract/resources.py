@@ -7,7 +7,12 @@ from pydantic import Field
 from flashcards.contract.architecture import ArchitectureField, Task
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Moment, Record
 from flashcards.contract.capsule import CapsuleFacts
-from flashcards.contract.class_results import EvaluateClassifierResult, PredictResult, TrainClassifierResult
+from flashcards.contract.class_results import (
+    EvaluateClassifierResult,
+    LearnClassesResult,
+    PredictResult,
+    TrainClassifierResult,
+)
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import (
@@ -31,6 +36,7 @@ Result = (
     | AnalyzeResult
     | DistillResult
     | LearnResult
+    | LearnClassesResult
     | EvaluateResult
     | EvaluateClassifierResult
     | EvaluateCardsResult

@@ -134,6 +134,15 @@ class DistillResult(LearningResult):
     compared: list[Compared]
 
 
+class ClassAccuracy(Record):
+    """The images of one class, and how many of them are answered with it."""
+
+    label: int
+    name: str | None = None
+    images: int
+    accuracy: float
+
+
 class TaskMeasure(Record):
     """One task, as the network of this version stands to it. Null: there are no test images to measure it on."""
 
@@ -143,12 +152,24 @@ class TaskMeasure(Record):
     ssim: float | None = None
     estimated_mae: float | None = None
     "Without any image: the error on cards of the task, on the scale of the task's own error."
+    accuracy: float | None = None
+    "In classification. In task_incremental it is told which task an image is of: the task's own head answers."
+    accuracy_without_task_id: float | None = None
+    "The highest score of all heads is the answer. Null where there is one head for all tasks."
+    estimated_accuracy: float | None = None
+    "Without any image: how much of what was known of its cards is answered as before."
+    ece: float | None = None
+    "Expected calibration error of the answers, over 15 bins of confidence."
+    per_class: list[ClassAccuracy] | None = None
+    "By the labels of the task's own dataset, told which task it is."
 
 
 class Memory(Record):
     """What a learner keeps beside nothing: bytes, by what they are."""
 
     network: int
+    autoencoder: int = 0
+    "Of a classifier: the network beside it, which makes cards."
     capsules: int = 0
     images: int = 0
     "Of images of earlier tasks. Only strategies that keep data have any."
@@ -156,7 +177,9 @@ class Memory(Record):
     "Whatever else the strategy keeps: importances, a generator."
 
 
-class LearnResult(TeachingResult):
+class TaskResult(TrainingResult):
+    """What every task that was learnt says, whatever a learner learns."""
+
     learner: LearnerId | None = None
     version: int | None = None
     base_version: int | None = None
@@ -168,8 +191,6 @@ class LearnResult(TeachingResult):
     "Of this version on every task so far: its row of the matrix."
     before: TaskMeasure | None = None
     "The task measured with the network of the base version, before it was learnt; null at the first task."
-    random_mae: float | None = None
-    "And with a network that has learnt nothing."
     forgetting: float | None = None
     "The largest rise of an earlier task's error against the base version; null where nothing says."
     forgetting_on: Literal["images", "cards"] | None = None
@@ -177,6 +198,11 @@ class LearnResult(TeachingResult):
     "Of the cards that were replayed, one an earlier task."
     memory: Memory
     keeps_data: bool = False
+
+
+class LearnResult(TeachingResult, TaskResult):
+    random_mae: float | None = None
+    "The new task measured with a network that has learnt nothing."
 
 
 class Spread(Record):
@@ -202,8 +228,13 @@ class StrategyRow(Record):
     "Those that count. The others are in `failed`."
     average: Spread | None = None
     "AvgMAE: the error after the last task, mean over all tasks. Null where not every task has images to measure on."
+    " Of classes the accuracy, told the task."
+    average_without_task_id: Spread | None = None
+    "In task_incremental: the accuracy of who is not told which task an image is of."
     bwt: Spread | None = None
-    "Mean of M[i][i] - M[T][i]: below zero, it forgot."
+    "Mean of M[i][i] - M[T][i], in classification of M[T][i] - M[i][i]: below zero, it forgot."
+    forgetting: Spread | None = None
+    "In classification: how far each task fell from the best it ever was, mean over the tasks."
     fwt: Spread | None = None
     memory: int | None = None
     "Bytes that are kept beyond the network, after the last task."
@@ -215,6 +246,7 @@ class StrategyRow(Record):
 
 class CompareResult(Record):
     tasks: list[str]
+    metric: Literal["mae", "accuracy"] = "mae"
     table: list[StrategyRow]
     "A row a strategy, in the order in which they were asked for."
     notes: list[str] = []

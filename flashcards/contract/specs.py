@@ -1,10 +1,18 @@
 """What a job asks for: one schema a kind, told apart by `kind`."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from flashcards.contract.architecture import Architecture, ArchitectureField, BlkArchitecture, VaeArchitecture
+from flashcards.contract.architecture import (
+    Architecture,
+    ArchitectureField,
+    BlkArchitecture,
+    ResnetArchitecture,
+    TasknetAeArchitecture,
+    TasknetArchitecture,
+    VaeArchitecture,
+)
 from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, Record
 from flashcards.contract.families.base import AutoencoderFamily
 from flashcards.contract.image import PixelRange
@@ -19,7 +27,8 @@ Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
 MAX_CARDS = 1_000_000
 MAX_TASKS = 500  # of one compare
 MAX_PREDICTED = 256  # images of one predict: more are what evaluate is for
-Scenario = Literal["reconstruction", "denoising"]
+Scenario = Literal["reconstruction", "denoising", "task_incremental", "new_instance"]
+CLASSIFY = ("task_incremental", "new_instance")  # the learner says what images show
 
 
 BEYOND_SIGMOID = "a sigmoid head gives values from 0 to 1 only: take a linear head for this range"
@@ -29,6 +38,25 @@ def sigmoid_beyond(architecture: Architecture, bounds: tuple[float, float]) -> b
     """Can this network not give back what these bounds allow?"""
     sigmoid = isinstance(architecture, AutoencoderFamily) and architecture.head == "sigmoid"
     return sigmoid and (bounds[0] < 0 or bounds[1] > 1)
+
+
+def first_architecture(scenario: Scenario) -> Architecture:
+    """What a learner begins with where nobody says: the paper's network of the scenario, or a fast one for images."""
+    match scenario:
+        case "task_incremental":
+            return TasknetArchitecture(family="tasknet")
+        case "new_instance":
+            return ResnetArchitecture(family="resnet18")
+        case _:
+            return BlkArchitecture(blocks=4, filters=32)
+
+
+def first_autoencoder(architecture: Architecture) -> Architecture:
+    """The one beside a classifier: with the same encoder where there is such a family, else the paper's of sessions."""
+    if isinstance(architecture, TasknetArchitecture):
+        sizes = {field: getattr(architecture, field) for field in ("width", "hidden", "latent")}
+        return TasknetAeArchitecture(family="tasknet_ae", **sizes)
+    return BlkArchitecture(blocks=4, filters=64)
 
 
 class Spec(Record):
@@ -44,6 +72,7 @@ class LessonSpec(Spec):
     epochs: int = Field(default=100, ge=1, le=100_000)
     batch_size: int = Field(default=64, ge=1, le=65_536)
     learning_rate: float = Field(default=1e-3, gt=0, le=10)
+    optimizer: Literal["adam", "sgd"] = Field(default="adam", description="sgd: with a momentum of 0.9")
     decay: float = Field(
         default=0.5,
         ge=0,
@@ -196,7 +225,9 @@ class PredictSpec(Spec):
 class Budget(Record):
     """How much worse the earlier tasks may become, by the largest of them. Broken: tried once more, then undone."""
 
-    absolute: float | None = Field(default=None, gt=0, description="of mean |f(x) - x|")
+    absolute: float | None = Field(
+        default=None, gt=0, description="of mean |f(x) - x|; in classification, of the share of wrong answers"
+    )
     relative: float | None = Field(default=None, gt=0, description="0.1: a tenth worse than before the task")
 
     @model_validator(mode="after")
@@ -204,6 +235,15 @@ class Budget(Record):
         if (self.absolute is None) == (self.relative is None):
             raise ValueError("give it as absolute or as relative, one of the two")
         return self
+
+
+class Jitter(Record):
+    """What is done to the images of a session before they are learnt. Those that it is measured on stay as they are."""
+
+    brightness: float = Field(
+        default=0.0, ge=-1, le=1, description="x + b, the range being 1: -0.2 is darker by a fifth of it"
+    )
+    saturation: float = Field(default=0.0, ge=-1, le=1, description="grey + (x - grey) (1 + s): -1 has no colours left")
 
 
 class TaskSpec(TeachingSpec):
@@ -215,6 +255,13 @@ class TaskSpec(TeachingSpec):
         default=None, description="its test split is what the task is measured on; else that of `dataset`"
     )
     strategy: StrategyField = Flashcards()
+    jitter: Jitter | None = Field(default=None, description="new_instance: how the light of this session differs")
+    autoencoder_epochs: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        description="classification, flashcards: of the network that makes cards; null: half as many as `epochs`",
+    )
     max_forgetting: Budget | None = None
     base_version: int | None = Field(
         default=None, ge=0, lt=2**63, description="the version to start from; null: the newest when its turn comes"
@@ -235,16 +282,41 @@ class CompareSpec(LessonSpec):
     seeds: list[Seed] = Field(default=[0], min_length=1, max_length=100, description="one learner a strategy for each")
     architecture: ArchitectureField = Field(
         default=BlkArchitecture(blocks=4, filters=32),
-        description="of every learner; where it is a blk, cl_vae takes the vae of the same blocks and filters",
+        description="of every learner, in classification else tasknet or resnet18; where it is a blk, cl_vae takes the "
+        "vae of the same blocks and filters",
+    )
+    autoencoder_architecture: ArchitectureField | None = Field(
+        default=None, description="classification: of the network that makes cards"
     )
     range: PixelRange = Field(
         default=(0.0, 1.0), description="the values the networks see; uint8 images are scaled to it"
     )
     scenario: Scenario = "reconstruction"
+    jitters: list[Jitter] | None = Field(
+        default=None, description="new_instance: how the light of each session differs, one a dataset"
+    )
+    autoencoder_epochs: int | None = Field(default=None, ge=1, le=100_000, description="as of a task")
     noise: float = Field(
         default=0.1, gt=0, le=1, description="denoising: deviation of what is added, the range being 1"
     )
     clip: bool = Field(default=True, description="denoising: noisy images are cut to the range")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_network_for_the_scenario(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("scenario") in CLASSIFY and value.get("architecture") is None:
+            return {**value, "architecture": first_architecture(value["scenario"])}
+        return value
+
+    @model_validator(mode="after")
+    def _a_jitter_a_session(self) -> Self:
+        if self.jitters is None:
+            return self
+        if self.scenario != "new_instance":
+            raise ValueError("jitters are for scenario new_instance, whose sessions differ in light")
+        if len(self.jitters) != len(self.datasets):
+            raise ValueError(f"{len(self.jitters)} jitters for {len(self.datasets)} datasets: give one a dataset")
+        return self
 
     @model_validator(mode="after")
     def _no_two_are_the_same(self) -> Self:
@@ -266,6 +338,13 @@ class CompareSpec(LessonSpec):
     def tasks(self) -> int:
         """Trainings in all."""
         return len(self.datasets) * len(self.strategies) * len(self.seeds)
+
+    @property
+    def autoencoder_for_classes(self) -> Architecture | None:
+        """The network that makes cards, beside a classifier; None where the learner gives images back itself."""
+        if self.scenario not in CLASSIFY:
+            return None
+        return self.autoencoder_architecture or first_autoencoder(self.architecture)
 
     def architecture_for(self, strategy: Strategy) -> Architecture:
         """cl_vae draws from the learner itself, which has to be a variational autoencoder."""

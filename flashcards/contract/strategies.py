@@ -20,6 +20,13 @@ class Flashcards(Record):
     r: Annotated[int, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
     weight: Weight = 1.0
     fresh: bool = Field(default=False, description="true: other cards in every epoch")
+    loss: Literal["soft_labels", "local_distill"] = Field(
+        default="local_distill",
+        description="classification: the paper's loss on cards, or one that treats new classes among themselves",
+    )
+    by_class: bool = Field(
+        default=True, description="classification: cards of a task in balance over its classes, from moments of each"
+    )
 
 
 class Naive(Record):
@@ -83,7 +90,34 @@ class ClVae(Record):
     weight: Weight = 1.0
 
 
-Strategy = Flashcards | Naive | Joint | Coreset | Lwf | Ewc | Si | VaeReplay | ClVae
+class Imm(Record):
+    """Incremental moment matching: the weights after the task and those before it are merged into one network."""
+
+    kind: Literal["imm"]
+    merge: Literal["mean", "mode"] = Field(
+        default="mode", description="equal shares a task, or each weight by how much it mattered to each task"
+    )
+    weight: Weight = Field(default=1e-3, description="lambda: how strongly the new weights are held near the old ones")
+
+
+class Eeil(Record):
+    """End-to-end incremental learning: exemplars are replayed, old answers distilled, and the end is in balance."""
+
+    kind: Literal["eeil"]
+    size: int = Field(default=1000, ge=1, le=1_000_000, description="exemplars kept in all, in balance over classes")
+    weight: Weight = 1.0
+    temperature: float = Field(default=2.0, gt=0, le=100, description="of the answers that are distilled")
+    balanced: float = Field(default=0.25, ge=0, le=0.9, description="share of the epochs, at the end, in balance")
+
+
+class Agem(Record):
+    """Averaged gradient episodic memory: no step may be one that images kept of the earlier tasks speak against."""
+
+    kind: Literal["agem"]
+    size: int = Field(default=1000, ge=1, le=1_000_000, description="images kept in all")
+
+
+Strategy = Flashcards | Naive | Joint | Coreset | Lwf | Ewc | Si | VaeReplay | ClVae | Imm | Eeil | Agem
 StrategyField = Annotated[Strategy, Field(discriminator="kind")]
 strategy_spec: TypeAdapter[Strategy] = TypeAdapter(StrategyField)
 
@@ -95,4 +129,7 @@ def called(strategy: Strategy) -> str:
 
 
 #: These keep images of earlier tasks, and say so in the learner's record.
-KEEPS_DATA = ("joint", "coreset")
+KEEPS_DATA = ("joint", "coreset", "eeil", "agem")
+#: These speak of classes, and are for learners of them; cl_vae speaks of images that the learner gives back.
+CLASSES_ONLY = ("imm", "eeil", "agem")
+IMAGES_ONLY = ("cl_vae",)

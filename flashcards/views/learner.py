@@ -24,16 +24,20 @@ def show_learner(client: "Client", learner: Learner) -> Html:
 
 
 def _sums(matrix: Matrix) -> list[tuple[str, float | None]]:
-    return [("AvgMAE", matrix.average), ("BWT", matrix.bwt), ("FWT", matrix.fwt)]
+    average = "AvgMAE" if matrix.metric == "mae" else "accuracy"
+    without = ("without task id", matrix.average_without_task_id)
+    return [(average, matrix.average), without, ("BWT", matrix.bwt), ("FWT", matrix.fwt)]
 
 
 def _heat_map(matrix: Matrix) -> Html:
     """A row a task learnt, a column a task measured: a column that darkens downwards is a task being forgotten."""
+    of_errors = matrix.metric == "mae"
     seen = [value for row in matrix.matrix for value in row if value is not None]
-    worst = max(seen, default=0.0) or 1.0
-    head = element("tr", element("th", written("MAE after / on")), *(_name(task) for task in matrix.tasks))
+    worst = (max(seen, default=0.0) or 1.0) if of_errors else 1.0
+    words = "MAE after / on" if of_errors else "accuracy after / on"
+    head = element("tr", element("th", written(words)), *(_name(task) for task in matrix.tasks))
     rows = (
-        element("tr", _name(task), *(_cell(value, worst) for value in row))
+        element("tr", _name(task), *(_cell(value, worst, of_errors) for value in row))
         for task, row in zip(matrix.tasks, matrix.matrix, strict=False)
     )
     return element("table", head, *rows)
@@ -43,7 +47,8 @@ def _name(task: str) -> Html:
     return element("th", written(task), style=f"{CELL};max-width:12em;overflow-wrap:anywhere")
 
 
-def _cell(value: float | None, worst: float) -> Html:
+def _cell(value: float | None, worst: float, of_errors: bool) -> Html:
     if value is None:
         return element("td", written("-"), style=CELL)
-    return element("td", written(f"{value:.4f}"), style=f"{CELL};background:rgba(220,38,38,{0.7 * value / worst:.2f})")
+    bad = value / worst if of_errors else 1 - value
+    return element("td", written(f"{value:.4f}"), style=f"{CELL};background:rgba(220,38,38,{0.7 * bad:.2f})")

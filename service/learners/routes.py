@@ -13,6 +13,7 @@ from flashcards.contract.specs import LearnSpec, TaskSpec
 from ledger import blobs, learners, matrix, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.store import Kept
+from ledger.versions import chain
 from service import views
 from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
 from service.downloads import WishDep, download, file_answers
@@ -23,6 +24,9 @@ from service.paging import Cursor, Limit, decode_cursor, decode_number
 
 router = APIRouter(prefix="/v1/learners", tags=["learners"])
 Number = Annotated[int, Path(ge=0, lt=2**63, description="of the version; 0 is the model that it began with")]
+Which = Annotated[
+    learners.Network, Query(description="of a learner of classes: the classifier, or what makes cards for it")
+]
 Task = Annotated[int, Path(ge=1, lt=2**63, description="1 is the first")]
 
 
@@ -144,12 +148,21 @@ def get_version(learner_id: LearnerId, number: Number, house: HouseDep, tenant: 
 @router.head("/{learner_id}/versions/{number}/weights", include_in_schema=False)
 @router.get("/{learner_id}/versions/{number}/weights", response_class=Response, responses=file_answers())
 def get_version_weights(
-    learner_id: LearnerId, number: Number, house: HouseDep, tenant: TenantDep, wish: WishDep
+    learner_id: LearnerId,
+    number: Number,
+    house: HouseDep,
+    tenant: TenantDep,
+    wish: WishDep,
+    network: Which = "learner",
 ) -> Response:
     """The safetensors file."""
     with house.db.read() as session:
         row = learners.find_version(session, tenant, learner_id, number)
-    return download(house, tenant, row.digest, "application/octet-stream", f"{learner_id}-{number}.safetensors", wish)
+        kept = learners.weights_of(session, tenant, row, network)
+    name = (
+        f"{learner_id}-{number}.safetensors" if network == "learner" else f"{learner_id}-{number}-{network}.safetensors"
+    )
+    return download(house, tenant, kept.digest, "application/octet-stream", name, wish)
 
 
 @router.head("/{learner_id}/versions/{number}/capsules/{task}", include_in_schema=False)
@@ -174,6 +187,7 @@ def create_model_of_version(
     request: Request,
     house: HouseDep,
     tenant: TenantDep,
+    network: Which = "learner",
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """A model with the weights of this version, for jobs that read models. It has a capsule if it knows one task."""
@@ -183,7 +197,7 @@ def create_model_of_version(
         if before is not None:
             return before
         with _referring(house, tenant) as (session, kept):
-            row, refers_to = learners.as_model(session, tenant, learner_id, number)
+            row, refers_to = learners.as_model(session, tenant, learner_id, number, network)
             kept += refers_to
             answer = views.model(row).model_dump_json()
             return attempt.keep(session, mark, 201, answer, f"/v1/models/{row.id}")
@@ -206,7 +220,7 @@ def get_matrix(
     """The error on each task after each task, along the versions that led to the newest."""
     with house.db.read() as session:
         row = learners.find(session, tenant, learner_id)
-        found = matrix.assemble(row, learners.chain(session, row))
+        found = matrix.assemble(row, chain(session, row))
     if format == "csv" or (format is None and (accept or "").startswith("text/csv")):
         return Response(as_csv(found), 200, None, "text/csv")
     return Response(found.model_dump_json(), 200, None, "application/json")

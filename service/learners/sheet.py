@@ -7,10 +7,13 @@ from flashcards.contract.learners import Matrix
 
 
 def as_csv(matrix: Matrix) -> str:
-    """A row a version, a column a task; a cell is empty where nothing says."""
+    """A row a version, a column a task, and in task_incremental one more a task; a cell is empty where nothing says."""
     text = io.StringIO()
     table = csv.writer(text)
-    table.writerow(["version", "task", *matrix.tasks])
-    for number, task, row in zip(matrix.versions, matrix.tasks, matrix.matrix, strict=True):
-        table.writerow([number, task, *("" if value is None else value for value in row)])
+    without = matrix.matrix_without_task_id
+    more = [] if without is None else [f"{task}, without task id" for task in matrix.tasks]
+    table.writerow(["version", "task", *matrix.tasks, *more])
+    for place, (number, task) in enumerate(zip(matrix.versions, matrix.tasks, strict=True)):
+        values = [*matrix.matrix[place], *([] if without is None else without[place])]
+        table.writerow([number, task, *("" if value is None else value for value in values)])
     return text.getvalue()

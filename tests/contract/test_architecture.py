@@ -76,6 +76,9 @@ def test_without_a_family_it_is_the_first_there_was(body):
         ("tasknet_10", {"heads": (10,), "width": 16, "hidden": 2000, "latent": 128, "classes": 10}),
         ("tasknet_10_10_5_width_4_hidden_100_latent_8", {"heads": (10, 10, 5), "width": 4, "classes": 25}),
         ("resnet18_10", {"width": 64}),
+        ("resnet18", {"heads": (), "classes": 0}),
+        ("tasknet_ae", {"width": 16, "hidden": 2000, "latent": 128, "head": "linear"}),
+        ("tasknet_ae_width_4_latent_8_sigmoid", {"width": 4, "hidden": 2000, "latent": 8, "head": "sigmoid"}),
         ("resnet18_100_width_16", {"width": 16, "heads": (100,)}),
         ("vgg16_10", {"width": 64}),
         ("vgg16_2_3_width_8", {"width": 8, "heads": (2, 3)}),
@@ -94,8 +97,8 @@ def test_a_name_says_it_all_and_comes_back(name, fields):
         *("resnet", "blk_0_fil_4", "blk_7_fil_4", "blk_2_fil_0", "blk_2_fil_9999", "BLK_2_FIL_4", "", "blk_2_fil_4 "),
         *("conv_ae", "conv_ae_", "conv_ae_0", "conv_ae_513", "conv_ae_8_8_8_8_8_8_8", "conv_ae_8_pool_tanh", 5, {}),
         *("dense_ae", "dense_ae_0", "dense_ae_4097", "dense_ae_8_latent_4", "dense_ae_8_8\n", "dense_ae_٤"),
-        *("resnet18", "resnet18_1", "resnet18_1001", "resnet18_10_width_0", "vgg16_10_", "tasknet_10_latent_8_width_4"),
-        *("tasknet" + "_10" * 21, "vgg16_10_hidden_4", {"family": "vgg16", "heads": []}, {"family": "resnet18"}),
+        *("resnet18_1", "resnet18_1001", "resnet18_10_width_0", "vgg16_10_", "tasknet_10_latent_8_width_4"),
+        *("tasknet" + "_10" * 21, "vgg16_10_hidden_4", {"family": "vgg16", "heads": [1]}),
         {"family": "resnet", "blocks": 2, "filters": 4},
         {"family": None, "blocks": 2, "filters": 4},
         {"family": "conv_ae", "blocks": 2, "filters": 4},
@@ -192,10 +195,25 @@ def test_the_schema_tells_families_apart_and_takes_names():
     schema = TypeAdapter(ArchitectureField).json_schema()
     union, name = schema["anyOf"]
     assert union["discriminator"]["propertyName"] == "family"
-    families = {"blk", "vae", "conv_ae", "dense_ae", "tasknet", "resnet18", "vgg16"}
+    families = {"blk", "vae", "conv_ae", "dense_ae", "tasknet_ae", "tasknet", "resnet18", "vgg16"}
     assert set(union["discriminator"]["mapping"]) == families
     assert len(union["oneOf"]) == len(families)
     assert name["type"] == "string"
     assert "family" not in schema["$defs"][BlkArchitecture.__name__]["required"]
     for family in (ConvArchitecture, DenseArchitecture):
         assert "family" in schema["$defs"][family.__name__]["required"]
+
+
+@pytest.mark.parametrize("name", ["tasknet", "resnet18_width_16", "vgg16"])
+def test_a_classifier_without_classes_waits_for_a_learner_to_say_them(name):
+    found = architecture(name)
+    assert found.name == name
+    assert "says no number of classes" in found.misfit(CIFAR)
+    assert found.model_copy(update={"heads": (10,)}).fits(CIFAR)
+
+
+def test_the_autoencoder_of_tasks_has_the_encoder_of_their_classifier():
+    shared = {name: shape for name, shape in architecture("tasknet_10").tensors(CIFAR) if name.startswith("encoder.")}
+    theirs = dict(architecture("tasknet_ae").tensors(CIFAR))
+    assert shared == {name: shape for name, shape in theirs.items() if name.startswith("encoder.")}
+    assert architecture("tasknet_ae").sides(ImageShape(28, 28, 1)) == [(2, 2), (4, 4), (7, 7), (14, 14), (28, 28)]

@@ -2,8 +2,9 @@
 
 import time
 
+import numpy as np
 import pytest
-from making import submit, wait_for
+from making import npz, push_dataset, submit, wait_for
 from soundness import assert_ledger_sound
 
 from ledger.store import Store
@@ -105,3 +106,54 @@ def test_a_comparison_that_lost_a_worker_gives_the_same_table(ground):
     assert figures[0] == figures[1]
     stack.wait_until_ready()
     assert_ledger_sound(stack.ledger, Store(stack.read_settings().store))
+
+
+CLASSES = {"scenario": "task_incremental", "architecture": "tasknet_width_4_hidden_32_latent_8"}
+HALVES = {"epochs": 16, "patience": 16, "autoencoder_epochs": 40, "batch_size": 32, "learning_rate": 4e-3}
+
+
+def push_halves(client, digits) -> list[str]:
+    """Digits below five, and the others, with their labels."""
+    pushed = []
+    for name, keep in (("low", lambda y: y < 5), ("high", lambda y: y >= 5)):
+        arrays = {}
+        for split, most in (("train", 600), ("test", 100)):
+            rows = np.flatnonzero(keep(digits[f"y_{split}"]))[:most]
+            arrays |= {f"{each}_{split}": digits[f"{each}_{split}"][rows] for each in "xy"}
+        pushed.append(push_dataset(client, npz(**arrays), name)["id"])
+    return pushed
+
+
+@pytest.mark.parametrize("ground", ["embedded"], indirect=True)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_learner_of_classes_killed_in_both_of_its_trainings_ends_with_the_same_matrix(ground, digits):
+    client, stack = ground.client, ground.stack
+    halves, known = push_halves(client, digits), []
+    for kills in (0, 2):
+        learner = client.post("/v1/learners", json=CLASSES).json()["id"]
+        for number, dataset in enumerate(halves):
+            job = client.post(f"/v1/learners/{learner}/tasks", json={**HALVES, "dataset": dataset}).json()["id"]
+            for kill in range(kills if number else 0):
+                wait_until_past(client, job, 0.1 if kill == 0 else 0.6)
+                kill_runner(stack, job)
+            done = wait_for(client, job)
+            assert done["state"] == "succeeded", done["error"]
+        assert len(done["attempts"]) >= 1 + kills
+        versions = client.get(f"/v1/learners/{learner}/versions").json()["items"]
+        files = [(each["digest"], each["autoencoder_digest"], each["capsules"]) for each in versions]
+        matrix = client.get(f"/v1/learners/{learner}/matrix").json()
+        known.append((files, matrix["matrix"], matrix["matrix_without_task_id"]))
+    assert known[0] == known[1]
+
+
+def wait_until_past(client, job: str, fraction: float) -> None:
+    """With a resume point to come back to: the two trainings of a task are about halves of it."""
+    for _ in range(6000):
+        found = client.get(f"/v1/jobs/{job}").json()
+        if found["progress"]["fraction"] >= fraction:
+            wait_for_resume_point(client, job)
+            return
+        assert found["state"] in ("queued", "running"), found
+        time.sleep(0.05)
+    raise TimeoutError(found)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from engine import capsule
+from engine.class_desk import ClassDesk
 from engine.data import Images
 from engine.desk import Desk, Try
 from engine.files import digest_of
@@ -14,7 +15,7 @@ from engine.models import build
 from engine.run import run
 from engine.weights import load_network, save_weights
 from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, TaskInput, Work
-from flashcards.contract.architecture import BlkArchitecture, architecture_spec
+from flashcards.contract.architecture import Architecture, BlkArchitecture, architecture_spec
 from flashcards.contract.image import ImageShape
 from flashcards.contract.resources import Progress
 from flashcards.contract.specs import job_spec
@@ -194,6 +195,7 @@ class Learner:
     datasets: dict[str, DatasetInput]
     input: LearnerInput
     model: ModelInput | None = None
+    autoencoder: ModelInput | None = None
     work: Work | None = None
     outcome: Outcome | None = None
 
@@ -212,6 +214,7 @@ class Learner:
             spec=job_spec.validate_python({"kind": "learn"} | where | asked),
             out=self.folder(),
             model=self.model,
+            autoencoder=self.autoencoder,
             dataset=self.datasets[name],
             learner=self.input,
             resume=resume,
@@ -232,14 +235,27 @@ class Learner:
             for number, (name, test) in enumerate(zip(names, tests, strict=True), start=1)
         ]
         made = {product.name for product in outcome.products}
-        model = ModelInput(
-            path=out / "model.safetensors",
-            digest=digest_of(out / "model.safetensors"),
-            architecture=earlier.architecture,
-            input=ImageShape(8, 8, 1),
-            range=earlier.range,
-            made_here=True,
-        )
+        if earlier.autoencoder is not None:
+            tasks = [*(task for task in self.input.tasks), replace(tasks[-1], classes=outcome.result.classes)]
+            tasks[-1] = replace(tasks[-1], lowest=lowest_label(work.dataset) if self.grows else 0)
+            files = {number: out / f"capsule-{number}.safetensors" for number in range(1, len(tasks) + 1)}
+            tasks = [
+                replace(task, capsule=files[number] if files[number].exists() else None)
+                for number, task in enumerate(tasks, start=1)
+            ]
+
+        def network(name: str, architecture: Architecture) -> ModelInput:
+            return ModelInput(
+                path=out / name,
+                digest=digest_of(out / name),
+                architecture=architecture,
+                input=ImageShape(8, 8, 1),
+                range=earlier.range,
+                made_here=True,
+            )
+
+        model = network("model.safetensors", getattr(outcome.result, "architecture", earlier.architecture))
+        beside = network("autoencoder.safetensors", earlier.autoencoder) if "autoencoder.safetensors" in made else None
         learner = replace(
             earlier,
             tasks=tasks,
@@ -247,7 +263,11 @@ class Learner:
             state=out / "state.safetensors" if "state.safetensors" in made else None,
             images=out / "images.npz" if "images.npz" in made else None,
         )
-        return replace(self, input=learner, model=model, work=work, outcome=outcome)
+        return replace(self, input=learner, model=model, autoencoder=beside, work=work, outcome=outcome)
+
+    @property
+    def grows(self) -> bool:
+        return self.input.scenario == "task_incremental"
 
     def without_images(self) -> "Learner":
         """As it is when the datasets of the earlier tasks are gone."""
@@ -265,10 +285,21 @@ def digits_by_class(digits, tmp_path_factory) -> dict[str, DatasetInput]:
             split: digits[f"x_{split}"][np.isin(digits[f"y_{split}"], classes)][:most]
             for split, most in (("train", 120), ("test", 30))
         }
+        labels = {
+            split: digits[f"y_{split}"][np.isin(digits[f"y_{split}"], classes)][:most]
+            for split, most in (("train", 120), ("test", 30))
+        }
+        # Of two classes each, numbered from 0.
+        told = {f"y_{split}": (y == classes[1]).astype(np.int64) for split, y in labels.items()}
         path = folder / f"{name}.npz"
-        np.savez(path, x_train=parts["train"], x_test=parts["test"])
+        np.savez(path, x_train=parts["train"], x_test=parts["test"], **told)
         found[name] = DatasetInput(path=path, digest=name)
     return found
+
+
+def lowest_label(dataset: DatasetInput) -> int:
+    with np.load(dataset.path) as arrays:
+        return int(arrays["y_train"].min())
 
 
 @pytest.fixture(scope="session")
@@ -279,6 +310,42 @@ def new_learner(digits_by_class, tmp_path_factory):
             scenario=scenario, noise=noise, clip=clip, architecture=spec, range=(0.0, 1.0), tasks=[], measures=[]
         )
         return Learner(lambda: tmp_path_factory.mktemp("learnt"), digits_by_class | datasets, start)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def new_class_learner(digits_by_class, tmp_path_factory):
+    """Of tasks of two digits each, with a head each, or of sessions of them."""
+
+    def make(
+        scenario="task_incremental",
+        architecture="tasknet_width_4_hidden_32_latent_8",
+        autoencoder="tasknet_ae_width_4_hidden_32_latent_8",
+        **datasets,
+    ) -> Learner:
+        specs = [architecture_spec.validate_python(each) for each in (architecture, autoencoder)]
+        start = LearnerInput(
+            scenario=scenario,
+            noise=0.1,
+            clip=True,
+            architecture=specs[0],
+            autoencoder=specs[1],
+            range=(0.0, 1.0),
+            tasks=[],
+            measures=[],
+        )
+        return Learner(lambda: tmp_path_factory.mktemp("learnt"), digits_by_class | datasets, start)
+
+    return make
+
+
+@pytest.fixture
+def class_setting_of(report, never):
+    """What a strategy of a learner of classes finds when this task begins."""
+
+    def make(work: Work):
+        return ClassDesk.open(work, report, never).setting(Try())
 
     return make
 

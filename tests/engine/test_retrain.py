@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from engine.data import Images
-from engine.measures import mean_mae
+from engine.measures import mean_error
 from engine.retrain import retrain
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.specs import LearningSpec
@@ -23,7 +23,7 @@ def taught(cards, epochs, after_batch=lambda epoch: None):
 
 @pytest.mark.slow
 def test_more_epochs_teach_more(cards):
-    few, many = (mean_mae(taught(cards, epochs), cards, np.arange(70), 64, CPU) for epochs in (1, 60))
+    few, many = (mean_error(taught(cards, epochs), cards, np.arange(70), 64, CPU) for epochs in (1, 60))
     assert many < 0.8 * few
 
 

@@ -1,4 +1,5 @@
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,17 +76,28 @@ def capsule(network, digits):
     return measure(network, images, np.arange(300), 64, CPU).capsule()
 
 
-def test_a_card_of_the_capsule_is_a_draw_from_it_decoded(network, model, capsule):
-    source = open_source("capsule", 3, network, model, capsule, CPU)
+def test_a_card_of_the_capsule_is_a_draw_from_it_decoded_and_one_step_back(network, model, capsule):
+    source = open_source("capsule", 3, network, model, replace(capsule, tones_CQ=None), CPU)
     assert not source.starts_as_image
     x = source.start(0, 4096)
     assert x.shape == (4096, 1, 8, 8)
     drawn = _drawn(capsule, seed=3, count=4096)
     with torch.inference_mode():
-        decoded = network.decoder(torch.from_numpy(drawn).reshape(-1, *capsule.facts.latent))
-    assert torch.allclose(decoded, x, atol=1e-6)
+        decoded = network.decoder(torch.from_numpy(drawn).reshape(-1, *capsule.facts.latent)).clamp(0, 1)
+        expected = (decoded + (decoded - network(decoded))).clamp(0, 1)
+    assert torch.allclose(expected, x, atol=1e-6)
     assert np.allclose(drawn.mean(0), capsule.mean_D, atol=0.05 * np.sqrt(capsule.total_variance()))
     assert np.abs(np.cov(drawn.T) - capsule.covariance()).max() < 0.15 * np.diag(capsule.covariance()).max()
+
+
+def test_cards_of_the_capsule_have_the_tones_of_the_data(network, model, capsule, digits):
+    images = digits["x_train"][:300] / 255
+    black, white = (images == 0).mean(), (images == 1).mean()
+    assert black > 0.4
+    cards = open_source("capsule", 3, network, model, capsule, CPU).start(0, 1024).numpy()
+    assert abs((cards == 0).mean() - black) < 0.03
+    assert abs((cards > 0.99).mean() - white) < 0.03
+    assert np.quantile(cards, [0.6, 0.8, 0.95]) == pytest.approx(np.quantile(images, [0.6, 0.8, 0.95]), abs=0.06)
 
 
 def _drawn(capsule, seed, count):

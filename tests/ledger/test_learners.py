@@ -11,6 +11,7 @@ from ledger.collector import Collector
 from ledger.errors import Conflict, NotFound, Unfit
 from ledger.settings import Settings
 from ledger.tables import DEFAULT_TENANT, Dataset, Job, Learner, Model, Version
+from ledger.versions import chain
 
 TRAIN = {"count": 10, "shape": "8x8x1", "dtype": "uint8", "low": 0, "high": 255}
 
@@ -37,7 +38,7 @@ def head(db, learner_id) -> Learner:
 def table(db, learner_id):
     with db.read() as session:
         row = session.get_one(Learner, learner_id)
-        return matrix.assemble(row, learners.chain(session, row))
+        return matrix.assemble(row, chain(session, row))
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ class TestRollback:
         assert finish(start(post(old_hand)), 0.1, 0.3)["version"] == 3
         with db.read() as session:
             learner = session.get_one(Learner, old_hand)
-            assert [version.number for version in learners.chain(session, learner)] == [1, 3]
+            assert [version.number for version in chain(session, learner)] == [1, 3]
         self.roll_back(db, old_hand, 2)
         assert table(db, old_hand).versions == [1, 2]
 

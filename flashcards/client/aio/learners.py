@@ -1,7 +1,7 @@
 from collections.abc import AsyncIterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from pydantic_core import to_jsonable_python
 
@@ -13,6 +13,9 @@ from flashcards.contract.architecture import Architecture
 from flashcards.contract.learners import Learner, Matrix, Version
 from flashcards.contract.resources import Model, Page
 from flashcards.contract.specs import Scenario
+
+#: A learner of classes has an autoencoder beside the network that answers.
+Network = Literal["learner", "autoencoder"]
 
 
 class BoundLearner(Learner, Bound):
@@ -45,16 +48,25 @@ class Learners(Resource[BoundLearner]):
         scenario: Scenario | None = None,
         noise: float | None = None,
         clip: bool | None = None,
+        classifier: str | Model | None = None,
+        autoencoder: str | Model | None = None,
+        autoencoder_architecture: str | Architecture | Mapping[str, Any] | None = None,
     ) -> BoundLearner:
-        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet."""
+        """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet.
+
+        A learner of classes begins with a classifier and the autoencoder that makes cards for it.
+        """
         fields = {
             "name": name,
-            "model": model.id if isinstance(model, Model) else model,
+            "model": _id(model),
             "architecture": architecture,
             "range": range,
             "scenario": scenario,
             "noise": noise,
             "clip": clip,
+            "classifier": _id(classifier),
+            "autoencoder": _id(autoencoder),
+            "autoencoder_architecture": autoencoder_architecture,
         }
         body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
         return await self._http.post(BoundLearner, self.path, body)
@@ -82,18 +94,22 @@ class Learners(Resource[BoundLearner]):
     async def version(self, id: str, number: int) -> Version:
         return await self._http.get(Version, self._version(id, number))
 
-    async def weights(self, id: str, number: int, to: str | PathLike[str]) -> Path:
+    async def weights(self, id: str, number: int, to: str | PathLike[str], network: Network = "learner") -> Path:
         """The safetensors file of a version, to the file or into the folder `to`."""
-        return await self._http.download(f"{self._version(id, number)}/weights", to, f"{id}-{number}.safetensors")
+        path, name = f"{self._version(id, number)}/weights", f"{id}-{number}.safetensors"
+        if network == "learner":
+            return await self._http.download(path, to, name)
+        return await self._http.download(f"{path}?network={network}", to, f"{id}-{number}-{network}.safetensors")
 
     async def capsule(self, id: str, number: int, task: int, to: str | PathLike[str]) -> Path:
         """What a version keeps of one of its tasks, the first of which is 1: a safetensors file."""
         path = f"{self._version(id, number)}/capsules/{task}"
         return await self._http.download(path, to, f"{id}-{number}-capsule-{task}.safetensors")
 
-    async def as_model(self, id: str, number: int) -> Model:
+    async def as_model(self, id: str, number: int, network: Network = "learner") -> Model:
         """A model with the weights of a version, for jobs that read models."""
-        return await self._http.post(Model, f"{self._version(id, number)}/model")
+        which = "" if network == "learner" else f"?network={network}"
+        return await self._http.post(Model, f"{self._version(id, number)}/model{which}")
 
     async def matrix(self, id: str) -> Matrix:
         """The error on each task after each task, and how much was forgotten."""
@@ -109,3 +125,7 @@ class Learners(Resource[BoundLearner]):
 
     def _version(self, id: str, number: int) -> str:
         return at(self.path, id, "versions", str(number))
+
+
+def _id(model: str | Model | None) -> str | None:
+    return model.id if isinstance(model, Model) else model

@@ -14,12 +14,14 @@ from flashcards.contract.families.base import Family, Task, Tensors, linear
 from flashcards.contract.image import ImageShape
 
 Classes = Annotated[int, Field(ge=2, le=1000)]
-HEADS = r"(_\d{1,4}){1,20}"
+HEADS = r"(_\d{1,4}){0,20}"
 
 
 class ClassifierFamily(Family):
     heads: tuple[Classes, ...] = Field(
-        min_length=1, max_length=20, description="how many classes each head tells apart"
+        default=(),
+        max_length=20,
+        description="how many classes each head tells apart; none: a learner's tasks will say",
     )
 
     @property
@@ -41,6 +43,11 @@ class ClassifierFamily(Family):
 
     @abstractmethod
     def _encoder(self, image: ImageShape) -> Tensors: ...
+
+    def misfit(self, image: ImageShape) -> str | None:
+        if not self.heads:
+            return f"{self.name} says no number of classes: {self.name.split('_')[0]}_10, for one, tells ten apart"
+        return super().misfit(image)
 
     def latent_shape(self, image: ImageShape) -> tuple[int, ...]:
         return (self.latent_units,)

@@ -1,4 +1,4 @@
-// The matrix of a learner: a row a version, a column a task, the darker the larger the error.
+// The matrix of a learner: a row a version, a column a task, the darker the worse.
 
 import { h } from "./dom.js";
 import { figure } from "./words.js";
@@ -10,10 +10,12 @@ const STRONGEST = 0.62; // of the ink under a number, so that the number can sti
 export function heatmap({ tasks, versions, matrix, estimated, metric }) {
   const values = matrix.flat().filter((value) => value != null);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const depth = (value) => (high > low ? 0.08 + ((value - low) / (high - low)) * (STRONGEST - 0.08) : 0.2);
+  const isError = (metric ?? "mae") === "mae";
+  const bad = (value) => (isError ? value - low : high - value) / (high - low);
+  const depth = (value) => (high > low ? 0.08 + bad(value) * (STRONGEST - 0.08) : 0.2);
   const [width, height] = [LEFT + tasks.length * CELL_WIDTH + 4, TOP + versions.length * CELL_HEIGHT + 4];
   const cells = matrix.flatMap((row, i) => tasks.map((_, j) => cell(row[j], estimated?.[i]?.[j], i, j, depth)));
-  const words = `Error (${metric ?? "mae"}) on each task after each version`;
+  const words = `${isError ? "Error (mae)" : "Accuracy"} on each task after each version`;
   return h("div", { class: "graph heat", role: "region", "aria-label": words, tabindex: 0 },
     h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${words}. ${sentences(tasks, versions, matrix)}` },
       ...tasks.map((task, j) => h("text", { x: LEFT + (j + 0.5) * CELL_WIDTH, y: TOP - 14, "text-anchor": "middle" }, cut(task), h("title", {}, task))),

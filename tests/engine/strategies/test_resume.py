@@ -67,3 +67,39 @@ def test_it_ends_with_the_same_bits(new_learner, new_report, never, scenario, st
     assert files_of(resumed) == files_of(unbroken.work)
     assert outcome.result.measures == unbroken.result.measures
     assert outcome.result.recipes == unbroken.result.recipes
+
+
+CLASSES = [{"kind": "flashcards", "count": 40}, {"kind": "eeil", "size": 20}]
+OTHER_CLASSES = [
+    {"kind": "flashcards", "count": 40, "loss": "soft_labels", "fresh": True},
+    {"kind": "vae_replay", "count": 40},
+    {"kind": "imm"},
+    {"kind": "agem", "size": 20},
+    {"kind": "si"},
+    {"kind": "ewc"},
+    {"kind": "lwf"},
+    {"kind": "joint"},
+    {"kind": "coreset", "size": 20},
+]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", pytest.param("sgd", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "strategy", [*CLASSES, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_CLASSES)], ids=named
+)
+def test_so_does_a_learner_of_classes(new_class_learner, new_report, never, strategy, optimizer):
+    learner = new_class_learner(architecture="tasknet_width_2_hidden_16_latent_4", autoencoder="blk_1_fil_4")
+    asked = {"strategy": strategy, "epochs": 4, "autoencoder_epochs": 12, "batch_size": 12, "learning_rate": 0.01}
+    asked |= {"decay": 0, "optimizer": optimizer}
+    first = learner.learn("low", **asked)
+    unbroken = first.learn("high", **asked)
+    steps = unbroken.result.steps
+    # In the first training, and where there is a second one in that as well.
+    for stopped in {steps // 6, steps - 5 if strategy["kind"] == "flashcards" else steps // 2}:
+        work, report = first.task("high", **asked), new_report()
+        with pytest.raises(Stopped):
+            run(work, report, lambda report=report, at=stopped: bool(report.told) and report.told[-1].step >= at)
+        resumed = first.task("high", resume=report.points[-1], **asked)
+        outcome = run(resumed, new_report(), never)
+        assert files_of(resumed) == files_of(unbroken.work)
+        assert outcome.result.measures == unbroken.result.measures

@@ -75,7 +75,7 @@ function hero(set, job) {
 function badges({ p1, p2, measures }) {
   const verdict = (value) => (value == null ? ["", "not known"] : value ? ["good", "holds"] : ["warn", "does not hold"]);
   const rows = [
-    ["P1", ...verdict(p1), "The last pass moved every card by less than the smallest error on a real image: the network takes them for its own."],
+    ["P1", ...(p1 == null && measures?.flsd != null ? ["", "no pass was taken"] : verdict(p1)), "The last pass moved every card by less than the smallest error on a real image: the network takes them for its own."],
     ["P2", ...verdict(p2), "These passes brought the cards' latents as near to the data's as passes can."],
     ["FLSD", measures?.flsd != null ? "live" : "", measures?.flsd != null ? figure(measures.flsd) : "not known", "Fréchet distance between latents of cards and of data: the smaller, the more alike they are."],
     ...(measures?.diversity != null ? [["Spread", measures.diversity > 0.5 ? "good" : "warn", figure(measures.diversity), "How far two cards lie apart, over how far two images do: far below 1 they have collapsed onto a few."]] : []),

@@ -10,7 +10,9 @@ import { ENDED, ago, bytes, figure, jobWords, joined, lasting, many, short } fro
 
 const id = idHere();
 /** Which end of each column is the good one. */
-const COLUMNS = [["average", "Average MAE", -1], ["bwt", "BWT", 1], ["fwt", "FWT", 1], ["memory", "Kept", -1], ["seconds", "Training", -1]];
+const REST = [["bwt", "BWT", 1], ["fwt", "FWT", 1], ["memory", "Kept", -1], ["seconds", "Training", -1]];
+const OF_CLASSES = [["average", "Accuracy", 1], ["average_without_task_id", "Without task id", 1], ...REST];
+const columnsOf = ({ metric }) => (metric === "accuracy" ? OF_CLASSES : [["average", "Average MAE", -1], ...REST]);
 
 async function show() {
   const job = await get(`/v1/jobs/${id}`);
@@ -30,7 +32,7 @@ async function show() {
     job.error ? h("div", { class: "note", "data-tone": "bad" }, h("strong", {}, job.error.title), h("p", {}, job.error.detail)) : null,
     isOver ? null : h("div", { class: "panel stack" }, bar(job), h("p", { class: "small soft" }, jobWords(job))),
     job.result ? table(job.result) : null,
-    job.result ? part("Side by side", h("div", { class: "two" }, drawing(job.result, "average", "Average error after the last task (smaller is better)"), drawing(job.result, "bwt", "BWT: below zero, it forgot"))) : null,
+    job.result ? part("Side by side", h("div", { class: "two" }, averages(job.result), drawing(job.result, "bwt", "BWT: below zero, it forgot"))) : null,
     part("Curves and matrices", pictures(job)),
     part("Notes", job.result?.notes.length ? h("ul", { class: "stack" }, job.result.notes.map((note) => h("li", { class: "note" }, note))) : null),
     part("At work", open.length ? jobRows(open.slice(0, 8)) : null),
@@ -46,7 +48,11 @@ function bestOf(rows, name, sign) {
   return known.length > 1 ? known.reduce((one, other) => (sign * other > sign * one ? other : one)) : null;
 }
 
-function table({ table: rows }) {
+const averages = (result) => (result.metric !== "accuracy" ? drawing(result, "average", "Average error after the last task (smaller is better)")
+  : h("div", { class: "stack" }, drawing(result, "average", "Accuracy after the last task (larger is better)"), drawing(result, "average_without_task_id", "Accuracy without task id")));
+
+function table(result) {
+  const [rows, COLUMNS] = [result.table, columnsOf(result)];
   const best = Object.fromEntries(COLUMNS.map(([name, , sign]) => [name, bestOf(rows, name, sign)]));
   return h("div", { class: "table", role: "region", "aria-label": "Table of strategies", tabindex: 0 }, h("table", {},
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Strategy"), COLUMNS.map(([, words]) => h("th", { scope: "col", class: "num" }, words)), h("th", { scope: "col" }, "Images kept"), h("th", { scope: "col", class: "num" }, "Seeds"))),
@@ -67,8 +73,8 @@ function cell(row, name, best) {
   return [best != null && words === inWords(name, best) ? h("b", { class: "best" }, words) : words, deviation != null ? h("span", { class: "soft" }, ` ± ${figure(Number(deviation.toPrecision(2)))}`) : null];
 }
 
-function drawing({ table: rows }, name, title) {
-  const best = bestOf(rows, name, name === "average" ? -1 : 1);
+function drawing({ table: rows, metric }, name, title) {
+  const best = bestOf(rows, name, name === "average" && metric !== "accuracy" ? -1 : 1);
   return bars(title, rows.map((row) => ({ name: row.label, mean: row[name]?.mean, deviation: row[name]?.deviation, best: row[name]?.mean === best })));
 }
 

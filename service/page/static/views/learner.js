@@ -25,8 +25,8 @@ async function show() {
     h("div", { class: form ? "side" : "" },
       part("Timeline", versions.length ? timeline(versions, learner, matrix.versions) : empty("It knows nothing yet", "Its first task makes version 1.")),
       form ? part("Next task", h("div", { class: "panel" }, form)) : null),
-    h("div", { class: "two" }, part("What it still knows", matrix.tasks.length ? h("div", { class: "panel" }, heatmap(matrix),
-      h("p", { class: "hint" }, "Mean error on each task after each version; darker is worse. ≈ where no test images are left and cards tell it. ", h("a", { href: `/v1/learners/${id}/matrix?format=csv`, download: "matrix.csv" }, "As CSV"))) : null),
+    h("div", { class: "two" }, part("What it still knows", matrix.tasks.length ? h("div", { class: "panel" }, heatmap(matrix), withoutId(matrix),
+      h("p", { class: "hint" }, `${matrix.metric === "accuracy" ? "Share of right answers" : "Mean error"} on each task after each version; darker is worse. ≈ where no test images are left and cards tell it. `, h("a", { href: `/v1/learners/${id}/matrix?format=csv`, download: "matrix.csv" }, "As CSV"))) : null),
     part("Forgetting", curves(matrix))),
     part("Before and after", beforeAfter(matrix, made.filter(Boolean))),
     part("About it", h("div", { class: "panel" }, facts([["architecture", learner.architecture_name], ["images", learner.input], ["scenario", learner.scenario], ["noise", learner.noise], ["began with", learner.model], ["compare", learner.compare], ["keeps images", learner.keeps_data], ["id", h("code", {}, id)]]))));
@@ -49,11 +49,12 @@ async function gone() {
 }
 
 const headline = ({ version, memory }, matrix, last) => figures([
-  ["Version", version ?? "none"], ["Average error", matrix.average != null ? figure(matrix.average) : null],
+  ["Version", version ?? "none"], [matrix.metric === "accuracy" ? "Average accuracy" : "Average error", matrix.average != null ? figure(matrix.average) : null],
+  ["Without task id", matrix.average_without_task_id != null ? figure(matrix.average_without_task_id) : null],
   ["BWT", matrix.bwt != null ? signed(matrix.bwt) : null, matrix.bwt < -1e-3 ? "it forgot" : "it kept"],
   ["Worst change by the last task", last?.forgetting != null ? signed(last.forgetting) : null, last?.forgetting_on === "cards" ? "of error, as cards tell it" : "of error, on images"],
   ["FWT", matrix.fwt != null ? signed(matrix.fwt) : null],
-  ["Keeps beside the network", memory ? bytes(memory.capsules + memory.images + memory.state) : null],
+  ["Keeps beside the network", memory ? bytes((memory.autoencoder ?? 0) + memory.capsules + memory.images + memory.state) : null],
 ]);
 
 const signed = (value) => `${value > 0 ? "+" : ""}${Number(value.toPrecision(2))}`;
@@ -74,10 +75,13 @@ async function rollBack(version) {
   wake();
 }
 
-function curves({ tasks, versions, matrix }) {
+/** Where nobody says which task an image is of. */
+const withoutId = (matrix) => (matrix.matrix_without_task_id ? [h("h3", {}, "Without task id"), heatmap({ ...matrix, matrix: matrix.matrix_without_task_id, estimated: null })] : null);
+
+function curves({ tasks, versions, matrix, metric }) {
   if (versions.length < 2) return null;
   const lines = tasks.map((name, j) => ({ name, points: versions.map((number, i) => [number, matrix[i]?.[j]]).filter(([, value]) => value != null) }));
-  return chart("Error on each task as the others came", lines, { xName: "version" });
+  return chart(`${metric === "accuracy" ? "Accuracy" : "Error"} on each task as the others came`, lines, { xName: "version" });
 }
 
 /** Of each task: as the version that learnt it saw it, and as the newest does. */

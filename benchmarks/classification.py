@@ -1,0 +1,218 @@
+"""`make bench-classification`: learners of classes by every strategy, beside what keeps real images.
+
+The same minibatches of new images for all: as many epochs, no early stop. Every task that is done is kept, so the
+command can be stopped and goes on where it was.
+
+`--bar tasks`: CIFAR-10, MNIST and Fashion-MNIST with a head each, with and without task id. `--bar sessions`: five
+parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand.
+"""
+
+import argparse
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import class_speed
+from benchmarks.class_sequences import (
+    HARD,
+    SEQUENCE3,
+    SOFT,
+    ClassCourse,
+    ClassLearnt,
+    ClassMethod,
+    Sessions,
+    mean_of,
+    parts,
+)
+from benchmarks.continual import tell
+from benchmarks.lab import Size, spread
+from benchmarks.real import data_folder
+from benchmarks.records import add_places, records_of
+
+WITH, WITHOUT = "accuracy", "accuracy_without_task_id"
+GATES = ("naive", "ewc", "si", "lwf")
+DEAREST = 4.0  # times the training of naive
+Found = dict[str, list[ClassLearnt]]
+Rows = list[tuple[str, bool]]
+Bars = Callable[[Found], Rows]
+
+
+def methods(cards: int, images: int) -> dict[str, ClassMethod]:
+    share = max(1, images // 10)
+    every = [
+        ClassMethod("flashcards", {"kind": "flashcards", "count": cards}),
+        ClassMethod("paper's loss", {"kind": "flashcards", "count": cards, "loss": "soft_labels", "by_class": False}),
+        ClassMethod("naive", {"kind": "naive"}),
+        ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
+        ClassMethod("si", {"kind": "si"}),
+        ClassMethod("lwf", {"kind": "lwf"}),
+        ClassMethod("imm mean", {"kind": "imm", "merge": "mean"}),
+        ClassMethod("imm mode", {"kind": "imm", "merge": "mode"}),
+        ClassMethod("vae_replay", {"kind": "vae_replay", "count": cards}),
+        ClassMethod("coreset", {"kind": "coreset", "size": cards}),
+        ClassMethod("coreset 10 %", {"kind": "coreset", "size": share}),
+        ClassMethod("coreset 1 %", {"kind": "coreset", "size": max(1, share // 10)}),
+        ClassMethod("eeil", {"kind": "eeil", "size": cards}),
+        ClassMethod("agem", {"kind": "agem", "size": cards}),
+        ClassMethod("joint", {"kind": "joint"}),
+    ]
+    return {method.name: method for method in every}
+
+
+def tasks_of(architecture: str, autoencoder: str) -> Sessions:
+    return Sessions("task_incremental", SEQUENCE3, architecture, autoencoder)
+
+
+def sessions_of(architecture: str, autoencoder: str, light: tuple[float, ...], dataset: str = "cifar10") -> Sessions:
+    asked = (("optimizer", "sgd"),)
+    return Sessions("new_instance", parts(dataset, len(light)), architecture, autoencoder, light, asked)
+
+
+@dataclass(frozen=True)
+class Asked:
+    sessions: Sessions
+    methods: Sequence[ClassMethod]
+
+    def found(self, course: ClassCourse) -> Found:
+        return {
+            method.name: [course.learn(self.sessions, method, seed) for seed in course.size.seeds]
+            for method in self.methods
+        }
+
+
+def cost(found: Found, name: str) -> float:
+    """Against naive in the same run."""
+    seconds, naive = (statistics.mean(c.training_seconds for c in found[each]) for each in (name, "naive"))
+    return seconds / naive
+
+
+def table(found: Found) -> Table:
+    multihead = next(iter(found.values()))[0].sessions.scenario == "task_incremental"
+    columns = ("with id", "without id") if multihead else ("last session", "by session")
+    shown = Table("strategy", *columns, "BWT", "MB", "x naive", box=SIMPLE, pad_edge=False)
+    for name, chains in found.items():
+        if multihead:
+            figures = [spread([chain.average(each) for chain in chains]) for each in (WITH, WITHOUT)]
+        else:
+            sessions = zip(*(chain.by_session for chain in chains), strict=True)
+            figures = [
+                spread([chain.by_session[-1] for chain in chains]),
+                " ".join(f"{100 * statistics.mean(each):.1f}" for each in sessions),
+            ]
+        memory = f"{statistics.mean(chain.memory for chain in chains):.2f}"
+        times = f"{cost(found, name):.2f}" if "naive" in found else "-"
+        shown.add_row(name, *figures, spread([chain.bwt for chain in chains], "+"), memory, times)
+    return shown
+
+
+def cheap(found: Found) -> Rows:
+    if "naive" not in found:
+        return []
+    costs = {name: cost(found, name) for name in found}
+    return [(f"training of {name} costs {times:.2f} of naive's", times <= DEAREST) for name, times in costs.items()]
+
+
+def task_gates(found: Found) -> Rows:
+    own = mean_of(found["flashcards"], WITHOUT) if "flashcards" in found else float("nan")
+    rows = [
+        (
+            f"without task id flashcards {100 * own:.1f} above {name} {100 * mean_of(found[name], WITHOUT):.1f}",
+            own > mean_of(found[name], WITHOUT),
+        )
+        for name in GATES
+        if name in found
+    ]
+    return [*rows, *cheap(found)]
+
+
+def task_targets(found: Found) -> Rows:
+    if "flashcards" not in found:
+        return []
+    own, rows = mean_of(found["flashcards"], WITHOUT), []
+    for name in (each for each in GATES if each in found):
+        ahead = 100 * (own - mean_of(found[name], WITHOUT))
+        rows.append((f"without task id {ahead:+.1f} points to {name}, at least +10", ahead >= 10))
+    for name, least in (("vae_replay", 0.0), ("coreset", -5.0)):
+        if name in found:
+            ahead = 100 * (own - mean_of(found[name], WITHOUT))
+            rows.append((f"without task id {ahead:+.1f} points to {name}, at least {least:+g}", ahead >= least))
+    best = max(mean_of(chains, WITH) for chains in found.values())
+    behind = 100 * (mean_of(found["flashcards"], WITH) - best)
+    return [*rows, (f"with task id {behind:+.1f} points to the best, at least -2", behind >= -2)]
+
+
+def session_targets(found: Found) -> Rows:
+    if "flashcards" not in found:
+        return []
+    last = {name: statistics.mean(chain.by_session[-1] for chain in chains) for name, chains in found.items()}
+    rows = []
+    for name in ("naive", "ewc", "si", "coreset 10 %"):
+        if name in found:
+            ahead = 100 * (last["flashcards"] - last[name])
+            rows.append((f"last session {ahead:+.1f} points to {name}, at least 0", ahead >= 0))
+    return rows
+
+
+def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bool:
+    """True: every gate holds."""
+    course.walk(lambda _: asked.found(course) and None)
+    found, size, console = asked.found(course), course.size, course.console
+    console.print(table(found))
+    sessions = asked.sessions
+    light = f" in the light of {sessions.light}" if sessions.light else ""
+    console.print(
+        f"{sessions.scenario}: {' -> '.join(sessions.tasks)}{light}; {sessions.architecture} and "
+        f"{sessions.autoencoder}, {size.image}, {size.images} images a task, {size.epochs} epochs in batches of "
+        f"{size.batch}, learning rate {size.learning_rate:g}, seeds {size.seeds}"
+    )
+    console.print("MB: kept beside the classifier after the last task. x naive: seconds of all trainings")
+    held = tell(console, "gate", gates(found))
+    tell(console, "target", targets(found))
+    return held
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.classification", description=__doc__)
+    parser.add_argument("--bar", choices=("tasks", "sessions", "speed"), default="tasks")
+    parser.add_argument("--setting", choices=("hard", "soft"), default="hard", help="of sessions")
+    parser.add_argument("--strategies", help="default: those that the bar speaks of")
+    parser.add_argument("--architecture")
+    parser.add_argument("--autoencoder")
+    parser.add_argument("--side", type=int, default=32)
+    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500")
+    parser.add_argument("--tests", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--learning-rate", type=float, help="default 0.001, of sessions 0.01")
+    parser.add_argument("--cards", type=int, default=1000, help="cards, draws of a generator or images kept, in all")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--threads", type=int, default=Size.threads)
+    add_places(parser)
+    given = parser.parse_args(words)
+    console = Console()
+    if given.bar == "speed":
+        return class_speed.tell(console, given.threads)
+    is_tasks = given.bar == "tasks"
+    images, rate = given.images or (3000 if is_tasks else 1500), given.learning_rate or (1e-3 if is_tasks else 1e-2)
+    seeds = tuple(map(int, given.seeds.split(",")))
+    size = Size(images, given.tests, given.epochs, seeds, given.side, given.threads, given.epochs, given.batch, rate)
+    course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
+    known = methods(given.cards, images * len(HARD) if not is_tasks else images)
+    if is_tasks:
+        sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae")
+        names = ["flashcards", "naive", "ewc", "si", "lwf", "vae_replay", "coreset", "joint"]
+    else:
+        light = HARD if given.setting == "hard" else SOFT
+        sessions = sessions_of(given.architecture or "resnet18_width_16", given.autoencoder or "blk_4_fil_32", light)
+        names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
+    asked = Asked(sessions, [known[name] for name in (given.strategies or ",".join(names)).split(",")])
+    bars = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
+    return 0 if compare(course, asked, *bars) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

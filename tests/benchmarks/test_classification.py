@@ -1,0 +1,97 @@
+"""Very small forms of `make bench-classification` and `make reproduce-classification`, on digits of scikit-learn."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import class_speed, classification, reproduce_classification
+from benchmarks.class_sequences import HARD, SOFT, ClassLearnt, parts
+from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of
+from benchmarks.lab import Made
+from flashcards.contract.image import ImageShape
+from flashcards.contract.strategies import strategy_spec
+
+NET, AE = "tasknet_width_2_hidden_16_latent_8", "tasknet_ae_width_2_hidden_16_latent_8"
+SMALL = "--tests 40 --epochs 2 --side 8 --cards 40 --seeds 0 --threads 1 --batch 16"
+
+
+def chain(told, untold, seconds=1.0) -> list[ClassLearnt]:
+    """After the last of two tasks."""
+    rows = [[{WITH: told[0], WITHOUT: told[0]}], [{WITH: a, WITHOUT: b} for a, b in zip(told, untold, strict=True)]]
+    sessions = tasks_of(NET, AE)
+    sessions = type(sessions)(**{**vars(sessions), "tasks": ("a", "b")})
+    return [ClassLearnt(sessions, [Made(Path(), {"measures": row, "seconds": seconds}) for row in rows])]
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    """What one test does serves the next."""
+    return tmp_path_factory.mktemp("steps")
+
+
+@pytest.fixture
+def bench(steps, digit_sets, monkeypatch, capsys):
+    monkeypatch.setenv("FLASHCARDS_DATA", str(digit_sets))
+
+    def go(main, words):
+        code = main([*SMALL.split(), "--folder", str(steps), *words.split()])
+        return code, " ".join(capsys.readouterr().out.split())
+
+    return go
+
+
+def test_tasks_get_their_figures_and_the_gates_decide(bench):
+    words = f"--images 100 --architecture {NET} --autoencoder {AE} --strategies flashcards,naive"
+    code, told = bench(classification.main, words)
+    assert "100.0 %" in told
+    assert told.count("gate:") == 1 + 2
+    assert told.count("target:") == 1 + 1
+    assert code == (1 if "FAILS" in told.partition("target:")[0] else 0)
+    again = bench(classification.main, words)[1]
+    assert "100.0 %" not in again  # what is done is kept
+    assert again.split("strategy", 1)[1] == told.split("strategy", 1)[1]
+
+
+def test_sessions_are_parts_of_one_dataset(bench):
+    words = f"--bar sessions --images 24 --architecture {NET} --autoencoder blk_1_fil_4 --strategies naive"
+    code, told = bench(classification.main, words)
+    assert "cifar10@1 -> cifar10@2" in told
+    assert code == 0
+
+
+def test_gates_and_targets_by_hand():
+    found = {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9), "naive": chain((0.5, 0.9), (0.1, 0.9))}
+    assert [holds for _, holds in task_gates(found)] == [True, True, True]
+    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's"
+    (naive, best) = task_targets(found)
+    assert naive == ("without task id +25.0 points to naive, at least +10", True)
+    assert best[1]
+    dear = found | {"flashcards": chain((0.8, 0.9), (0.4, 0.6), 4.1)}
+    assert [holds for _, holds in task_gates(dear)] == [False, False, True]
+
+
+def test_every_strategy_of_the_issue_can_be_asked_for():
+    found = {name: strategy_spec.validate_python(method.config) for name, method in methods(1000, 7500).items()}
+    kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
+    assert {strategy.kind for strategy in found.values()} == kinds
+    assert found["paper's loss"].loss == "soft_labels"
+    assert (found["coreset 10 %"].size, found["coreset 1 %"].size) == (750, 75)
+    assert len(sessions_of("resnet18", "blk_4_fil_64", HARD).tasks) == len(SOFT) == len(parts("cifar10", 5))
+
+
+def test_the_loop_and_the_one_by_hand_take_turns():
+    rows, _ = class_speed.bench(NET, ImageShape(8, 8, 3), batch=8, batches=2, epochs=1, rounds=1, threads=1)
+    assert [what for what, _, _ in rows][1:] == ["learn job", "learn job by the loop by hand"]
+    assert all(float(figure.split()[0].rstrip("x")) > 0 for _, figure, _ in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_report_has_a_table_of_each(bench, tmp_path):
+    words = f"--images 100 --session-images 24 --architecture {NET} --session-architecture {NET} "
+    words += f"--session-autoencoder blk_1_fil_4 --docs {tmp_path} --only tasks,hard,hard100"
+    assert bench(reproduce_classification.main, words)[0] == 0
+    report = (tmp_path / "reproduction-classification.md").read_text()
+    assert "| flashcards (ours: local_distill, by class) |" in report
+    assert "| naive (SFT) | not run: no data |" in report
+    assert "67.9, 68.0, 68.1, 65.6, 65.8" in report
