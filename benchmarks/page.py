@@ -44,13 +44,13 @@ PAINTED = """
 ASKED = """
     const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
     return entries.filter(({ startTime }) => startTime <= window.paintedAt)
-      .map(({ name, initiatorType: by, decodedBodySize: size }) => ({ name, by, size }));
+      .map(({ name, initiatorType: by, encodedBodySize: size }) => ({ name, by, size }));
 """
 
 
 class View(NamedTuple):
     requests: list[str]  # of the API and of the frame: what a full ledger can make slow
-    kilobytes: float  # without pictures
+    kilobytes: float  # as they come over the line, without pictures
 
 
 def views(newest: dict[str, str]) -> dict[str, str]:

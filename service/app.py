@@ -64,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=openapi.operation_id,
         docs_url=None,  # it would load its scripts from elsewhere; /api is our own page of /openapi.json
         redoc_url=None,
+        openapi_url=None,  # service.openapi gives it out
     )
     for router in (health, models, datasets, jobs, reports, flashcards_router, learners, storage, keys, session, page):
         app.include_router(router)

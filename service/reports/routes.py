@@ -1,5 +1,5 @@
 import hashlib
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
@@ -7,14 +7,21 @@ from flashcards.contract.base import JobId
 from flashcards.contract.reports import Report
 from service.deps import HouseDep, TenantDep
 from service.downloads import FRESH
+from service.errors import MEDIA_TYPE
 from service.reports.gather import gather
 from service.reports.pictures import pictures
 from service.reports.render import CONTENT_POLICY, render
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+UNFINISHED: dict[int | str, dict[str, Any]] = {
+    409: {
+        "description": "the job has not ended",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}
 
 
-@router.get("/{job_id}/report.json")
+@router.get("/{job_id}/report.json", responses=UNFINISHED)
 def get_job_report(job_id: JobId, house: HouseDep, tenant: TenantDep) -> Report:
     """All that is on record of a job that has ended."""
     with house.db.read() as session:
@@ -25,7 +32,11 @@ def get_job_report(job_id: JobId, house: HouseDep, tenant: TenantDep) -> Report:
 @router.get(
     "/{job_id}/report.html",
     response_class=Response,
-    responses={200: {"content": {"text/html": {}}}, 304: {"description": "what you have is what there is"}},
+    responses={
+        200: {"content": {"text/html": {}}},
+        304: {"description": "what you have is what there is"},
+        **UNFINISHED,
+    },
 )
 def get_job_report_page(
     job_id: JobId,

@@ -35,6 +35,9 @@ export async function start(show, pause = 3000) {
   }
 }
 
+/** For what may come after the first sight of a view. */
+export const painted = () => new Promise((done) => setTimeout(done));
+
 /** Look now, and not when the pause is over. */
 export function wake() {
   for (const done of wakers.splice(0)) done();

@@ -3,7 +3,7 @@ import { byId, empty, fill } from "../dom.js";
 import { STRATEGIES, epochsField, fitting, form, networkField } from "../forms.js";
 import { post } from "../api.js";
 import { shapeOf } from "../datasets.js";
-import { start } from "../frame.js";
+import { painted, start } from "../frame.js";
 import { jobRows } from "../jobrow.js";
 import { growing } from "../list.js";
 
@@ -26,6 +26,7 @@ async function begin() {
 const show = growing("/v1/jobs", (jobs) => (jobs.length ? jobRows(jobs) : empty("Nothing was compared yet", "Choose tasks and strategies here.")), () => ({ kind: "compare" }), 20);
 start(async () => {
   await show();
+  await painted();
   if (!isReady) fill(byId("begin"), await begin());
   isReady = true;
   return 5000;

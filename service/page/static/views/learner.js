@@ -1,7 +1,7 @@
 import { get, maybe, post, remove } from "../api.js";
 import { chart } from "../chart.js";
 import { button, byId, empty, fill, h, part } from "../dom.js";
-import { idHere, mayWrite, start, wake } from "../frame.js";
+import { idHere, mayWrite, painted, start, wake } from "../frame.js";
 import { heatmap } from "../heatmap.js";
 import { jobRows } from "../jobrow.js";
 import { facts, figures, linkTo } from "../links.js";
@@ -31,7 +31,8 @@ async function show() {
     part("Before and after", beforeAfter(matrix, made.filter(Boolean))),
     part("About it", h("div", { class: "panel" }, facts([["architecture", learner.architecture_name], ["images", learner.input], ["scenario", learner.scenario], ["noise", learner.noise], ["began with", learner.model], ["compare", learner.compare], ["keeps images", learner.keeps_data], ["id", h("code", {}, id)]]))));
   if (!form && mayWrite() && !learner.compare) {
-    form = await taskForm(learner); // after all that is about the learner itself
+    await painted();
+    form = await taskForm(learner);
     return 0;
   }
   return isUnderWay ? 2500 : 6000;

@@ -1,7 +1,7 @@
 import { get, post } from "../api.js";
 import { byId, empty, fill, h } from "../dom.js";
 import { form, go } from "../forms.js";
-import { start } from "../frame.js";
+import { painted, start } from "../frame.js";
 import { growing } from "../list.js";
 import { ago, bytes, many } from "../words.js";
 
@@ -30,6 +30,7 @@ async function begin() {
 const show = growing("/v1/learners", draw);
 start(async () => {
   await show();
+  await painted();
   if (!isReady) fill(byId("begin"), await begin());
   isReady = true;
   return 5000;

@@ -2,7 +2,7 @@ import { get, maybe, remove } from "../api.js";
 import { copyable } from "../copy.js";
 import { button, byId, empty, fill, h, part } from "../dom.js";
 import { form, queue } from "../forms.js";
-import { idHere, mayWrite, start } from "../frame.js";
+import { idHere, mayWrite, painted, start } from "../frame.js";
 import { lineageGraph } from "../graph.js";
 import { facts, figures } from "../links.js";
 import { pictures } from "../pictures.js";
@@ -32,7 +32,8 @@ async function show() {
       part("Capsule", h("div", { class: "panel" }, capsule(model)))),
     mayWrite() ? part("What next", forms) : null);
   if (!forms && mayWrite()) {
-    forms = work(await get("/v1/datasets?limit=100")); // after all that is about the model itself
+    await painted();
+    forms = work(await get("/v1/datasets?limit=100"));
     return 0;
   }
   return 8000;
