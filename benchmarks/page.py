@@ -184,7 +184,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary, console.status("") as status:
         for name in wanted:
             status.update(f"measuring {name} ({wanted.index(name) + 1} of {len(wanted)})")
-            for row in BENCHES[name](Path(temporary) / name):
+            folder = Path(temporary) / name
+            folder.mkdir()
+            for row in BENCHES[name](folder):
                 table.add_row(*row)
             table.add_section()
     console.print(table)

@@ -27,7 +27,7 @@ async function begin() {
   ], "Begin", async ({ model, architecture, ...rest }) => go((await post("/v1/learners", model ? { model, ...rest } : { architecture, ...rest })).id));
 }
 
-const show = growing("/v1/learners", draw);
+const show = growing("/v1/learners", draw, () => ({}), 15);
 start(async () => {
   await show();
   await painted();
