@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from engine import calibration, capsule
+from engine import capsule
 from engine.aims import Classify, Reconstruct, ReconstructSquares
 from engine.class_data import ClassTaskData, ClassTest, earlier_tests, load_class_task, spans
 from engine.class_refresh import ClassRefreshed, class_refresh
@@ -27,20 +27,17 @@ from engine.lesson import Lesson
 from engine.models import Autoencoder, Classifier, build, chunk_size
 from engine.probe import forward_unverified
 from engine.resume import kept_in, told_of
-from engine.sources import open_source
 from engine.strategies import open_strategy
 from engine.strategies.base import Material, Strategy
 from engine.strategies.card_maker import CardMakerReplay
-from engine.strategies.replay import derived_seed
 from engine.strategies.setting import Classes, Setting
 from engine.teach import Taught, teach
 from engine.weights import WEIGHTS, load_network, save_weights
-from engine.work import ModelInput, Product, Report, Work
+from engine.work import Product, Report, Work
 from flashcards.contract.architecture import ClassifierFamily
 from flashcards.contract.capsule import Capsule
 from flashcards.contract.results import TaskMeasure
 
-CALIBRATION_STREAM = 2**36  # other draws than those that were replayed, or measured anew
 AUTOENCODER = Product("autoencoder.safetensors", "application/octet-stream")
 FIRST, SECOND = "classifier", "autoencoder"  # the two trainings, as resume points call them
 
@@ -272,8 +269,6 @@ class ClassDesk:
             for number, task in enumerate(self.work.learner.tasks, start=1)
         ]
         new_capsule = None if maker is None else self._measured_capsule(maker.network, digest)
-        if maker is not None and self.multihead and setting.config.calibrate:
-            self._calibrate(setting, answerer, maker.network, [*(each.capsule for each in refreshed), new_capsule])
         earlier = self._earlier()
         names = [*(task.name for task in self.work.learner.tasks), self.name]
         measured = [
@@ -296,38 +291,6 @@ class ClassDesk:
         whole = capsule.measure(network, images, np.arange(len(images)), *where).capsule(digest)
         class_N = self.data.labels_N - place.first
         return replace(whole, by_class=capsule.measure_classes(network, images, class_N, place.classes, *where))
-
-    def _calibrate(
-        self, setting: Setting, answerer: Answerer, maker: Autoencoder, capsules: list[Capsule | None]
-    ) -> None:
-        """Heads on one scale, where cards of all tasks are to be had."""
-        if len(capsules) < 2 or None in capsules:
-            return
-        path, images = self.work.out / AUTOENCODER.name, self.data.task.images
-        model = ModelInput(
-            path=path,
-            digest="",
-            architecture=self.work.learner.autoencoder,
-            input=images.shape,
-            range=images.range,
-            made_here=True,
-        )
-        starts = [
-            open_source(
-                "capsule",
-                derived_seed(self.work.spec.seed, CALIBRATION_STREAM + number),
-                maker,
-                model,
-                each,
-                self.device,
-                by_class=True,
-            ).start
-            for number, each in enumerate(capsules, start=1)
-        ]
-        every = [*setting.classes.spans, (self.data.place.first, self.data.place.classes)]
-        scores_NK, task_N = calibration.cards_of(starts, self.chunk, answerer.network)
-        calibration.apply(answerer.network, every, *calibration.fitted(scores_NK, task_N, every))
-        self._save(answerer)
 
     def _earlier(self) -> list[TaskMeasure]:
         """The base version's row; what it does not say is measured where there are images."""

@@ -24,10 +24,6 @@ class Flashcards(Record):
         default="local_distill",
         description="classification: the paper's loss on cards, or one that treats new classes among themselves",
     )
-    calibrate: bool = Field(
-        default=True,
-        description="task_incremental: heads are brought to one scale, found on cards of all tasks",
-    )
     by_class: bool = Field(
         default=True, description="classification: cards of a task in balance over its classes, from moments of each"
     )
