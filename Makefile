@@ -2,8 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: install serve demo test test-all chaos check format openapi clean screenshots
-.PHONY: bench-service bench-scale bench-capture bench-capture-speed bench-capture-cost reproduce-capture
+.PHONY: install serve demo test test-all chaos check format openapi client clean screenshots
+.PHONY: bench-service bench-scale bench-page bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
 .PHONY: bench-classification reproduce-classification
 
@@ -54,6 +54,10 @@ openapi: .venv/.test-installed
 	$(BIN)/python -m service.document > docs/openapi.json.new
 	@mv docs/openapi.json.new docs/openapi.json
 
+# The client that waits, from the one that awaits; a test says when they differ.
+client: .venv/.test-installed
+	$(BIN)/python tests/support/sync_of.py
+
 bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service
 
@@ -84,6 +88,10 @@ reproduce-classification: .venv/.test-installed
 
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale
+
+# Needs Chromium and its driver. `make bench-page BENCH=watchers`: one half of it.
+bench-page: .venv/.test-installed
+	$(BIN)/python -m benchmarks.page $(BENCH)
 
 bench-capture-speed: .venv/.test-installed
 	$(BIN)/python -m benchmarks.capture_speed

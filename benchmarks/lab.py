@@ -22,7 +22,7 @@ import torch
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from benchmarks import real
+from benchmarks import ablations, real
 from benchmarks.records import Records
 from engine import capsule
 from engine.data import load_images
@@ -166,14 +166,24 @@ class Lab:
 
         return self._step(f"train/{dataset}/{architecture}/{seed}", size.images * size.epochs, make)
 
-    def capture(self, model: Made, source: str, seed: int, r: int | str = "auto", count: int | None = None) -> Made:
+    def capture(
+        self,
+        model: Made,
+        source: str,
+        seed: int,
+        r: int | str = "auto",
+        count: int | None = None,
+        ablation: str | None = None,
+    ) -> Made:
         count = count or self.size.images
 
         def make(out: Path) -> dict[str, Any]:
             spec = {"kind": "capture", "model": f"model_{NOBODY}", "count": count, "r": r, "source": source}
-            return self._run({**spec, "seed": seed}, out, model=self._model(model))
+            with ablations.in_place(ablation):
+                return self._run({**spec, "seed": seed}, out, model=self._model(model))
 
-        key = f"capture/{self._key(model)}/{source}-{r}-{count}-{seed}"
+        named = f"{source}-{ablation}" if ablation else source
+        key = f"capture/{self._key(model)}/{named}-{r}-{count}-{seed}"
         return self._step(key, count * (10 if r in ("auto", 10) and source == "maze" else 1) / 3, make)
 
     def distill(self, cards: Made, parent: Made, dataset: str, architecture: str, seed: int) -> Made:

@@ -1,6 +1,7 @@
 """`make screenshots`: every view, wide and narrow, light and dark, of a live service that has one of everything.
 
-With an address, of the service that runs there.
+It is filled from nothing on the way, and the pictures that its jobs made are kept for the guides. With an address, only
+the views of the service that runs there.
 """
 
 import base64
@@ -22,6 +23,7 @@ from browser import NARROW, WIDE, prefer, resize, running_browser  # noqa: E402
 from service_process import running_service  # noqa: E402
 
 FOLDER = ROOT / "docs" / "screenshots"
+PICTURES = ROOT / "docs" / "pictures"
 TALLEST = {WIDE: 1150, NARROW: 1250}
 SCALE = {WIDE: 0.6, NARROW: 0.7}
 OFTEN, SELDOM = 24, 36  # colours of the palette: grounds and inks as they are, and of the rest those furthest apart
@@ -97,15 +99,34 @@ def take(url: str, folder: Path) -> None:
     print(f"{len(list(FOLDER.glob('*.png')))} pictures, {total / 1e6:.1f} MB, in {FOLDER}")
 
 
+def keep_pictures(api: httpx.Client, ids: dict[str, str]) -> None:
+    """What the jobs themselves drew, for the guides."""
+    PICTURES.mkdir(exist_ok=True)
+    captured = {name: api.get(f"/v1/flashcards/{ids[name]}").json()["job"] for name in ("mazes", "cards")}
+    wanted = {
+        "mazes.png": (captured["mazes"], "source.png"),
+        "cards-from-mazes.png": (captured["mazes"], "sheet.png"),
+        "cards-from-capsule.png": (captured["cards"], "sheet.png"),
+        "passes.png": (ids["analyze"], "strip.png"),
+        "curves.png": (ids["analyze"], "curves.png"),
+        "comparison.png": (ids["compare"], "comparison.png"),
+        "comparison.csv": (ids["compare"], "table.csv"),
+    }
+    for name, (job, artifact) in wanted.items():
+        answer = api.get(f"/v1/jobs/{job}/artifacts/{artifact}").raise_for_status()
+        (PICTURES / name).write_bytes(answer.content)
+    print((PICTURES / "comparison.csv").read_text())
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if len(sys.argv) > 1:
             take(sys.argv[1], folder / "chromium")
             return
-        with running_service(folder / "home") as service:
+        with running_service(folder / "home", threads=1) as service:
             with httpx.Client(base_url=service.url, timeout=120) as api:
-                gallery.fill(api)
+                keep_pictures(api, gallery.fill(api))
             take(service.url, folder / "chromium")
 
 

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flashcards.client import Client
+    from flashcards.client.aio import AsyncClient
     from flashcards.measure import measure_capsule
     from flashcards.views import show
 
-__all__ = ["Client", "measure_capsule", "show"]
+__all__ = ["AsyncClient", "Client", "measure_capsule", "show"]
 __version__ = "0.1.0"
 
 
@@ -17,6 +18,10 @@ def __getattr__(name: str) -> Any:
         from flashcards.client import Client
 
         return Client
+    if name == "AsyncClient":
+        from flashcards.client.aio import AsyncClient
+
+        return AsyncClient
     if name == "measure_capsule":
         from flashcards.measure import measure_capsule
 

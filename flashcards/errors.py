@@ -4,20 +4,22 @@ FlashcardsError
 ├── ConnectionFailed     nobody answers at the address
 ├── UnexpectedAnswer     somebody answers, but not as this client knows it
 ├── TimedOut             the job has not ended in the time given
+├── JobFailed            the job has ended, and not as asked for: `job`, and why in `job.error`
+├── NothingMade          the job has not made what it is asked for
 ├── CannotStart          the service could not be started
 ├── DownloadFailed       a published dataset did not come, or not as it must be
-└── ApiError             the service refuses and says why: `problem`, `status`
+└── ApiError             the service refuses and says why: `type`, `title`, `detail`, `errors`, `status`
     ├── Unauthorized     401, no key or one that opens nothing
     ├── Forbidden        403
     ├── NotFound         404
     ├── Conflict         409
     ├── TooLarge         413
-    ├── Invalid          422, `problem.errors` names the fields
+    ├── Invalid          422, `errors` names the fields
     ├── TooOften         429, after some patience
     └── ServiceFault     5xx
 """
 
-from flashcards.contract.resources import Problem
+from flashcards.contract.resources import FieldProblem, Job, Problem
 
 
 class FlashcardsError(Exception):
@@ -41,6 +43,17 @@ class TimedOut(FlashcardsError, TimeoutError):
     pass
 
 
+class JobFailed(FlashcardsError):
+    def __init__(self, job: Job) -> None:
+        why = f": {job.error.title}. {job.error.detail}" if job.error else ""
+        super().__init__(f"{job.id} {'has' if job.state == 'failed' else 'was'} {job.state}{why}")
+        self.job = job
+
+
+class NothingMade(FlashcardsError):
+    pass
+
+
 class CannotStart(FlashcardsError):
     pass
 
@@ -55,6 +68,29 @@ class ApiError(FlashcardsError):
         self.problem = problem
         self.status = status
         self.retry_after = retry_after
+
+    @property
+    def type(self) -> str:
+        """Stable: what a program tells one refusal from another by."""
+        return self.problem.type
+
+    @property
+    def title(self) -> str:
+        return self.problem.title
+
+    @property
+    def detail(self) -> str:
+        return self.problem.detail
+
+    @property
+    def errors(self) -> list[FieldProblem]:
+        """The fields that are wrong, where there are such."""
+        return self.problem.errors or []
+
+    @property
+    def request_id(self) -> str | None:
+        """What the log of the service calls the request."""
+        return self.problem.instance
 
 
 class Unauthorized(ApiError):

@@ -23,6 +23,7 @@ from service.learners.routes import router as learners
 from service.models.routes import router as models
 from service.page.routes import router as page
 from service.rates import Rates
+from service.reports.routes import router as reports
 from service.session.routes import router as session
 from service.storage.routes import router as storage
 from service.watch import Watch
@@ -64,7 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,  # it would load its scripts from elsewhere; /api is our own page of /openapi.json
         redoc_url=None,
     )
-    for router in (health, models, datasets, jobs, flashcards_router, learners, storage, keys, session, page):
+    for router in (health, models, datasets, jobs, reports, flashcards_router, learners, storage, keys, session, page):
         app.include_router(router)
     errors.install(app)
     openapi.install(app, locked=settings.admin_key_file is not None)

@@ -1,8 +1,17 @@
+import ipaddress
 import socket
 import sys
 
 from ledger.settings import Settings
-from service.guard import is_loopback
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def check_bind(settings: Settings) -> None:

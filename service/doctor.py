@@ -1,4 +1,7 @@
-"""`python -m service.doctor`: would the service start here? Looks, and leaves nothing behind; findings as JSON."""
+"""`python -m service.doctor`: would the service start here? Looks, and leaves nothing behind; findings as JSON.
+
+Somebody waits for it: what speaks to servers is imported where there is a server to ask.
+"""
 
 import shutil
 import sys
@@ -9,14 +12,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from pydantic_core import to_json
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from flashcards.findings import LOW_DISK_BYTES, Finding, good, wrong
-from ledger.db import Database
-from ledger.doorbell import Doorbell
 from ledger.settings import Settings, load_settings
-from ledger.store import Store
 from service.bind import check_bind, settle_port
 
 
@@ -108,12 +106,23 @@ def _servers(settings: Settings) -> Iterator[Finding]:
     if settings.database_url or (settings.home / "flashcards.db").exists():
         yield _database(settings)
     if settings.broker_url:
-        yield _answers("broker", Doorbell(settings).is_reachable())
+        yield _broker(settings)
     if settings.store_url:
         yield _store(settings)
 
 
+def _broker(settings: Settings) -> Finding:
+    from ledger.doorbell import Doorbell
+
+    return _answers("broker", Doorbell(settings).is_reachable())
+
+
 def _database(settings: Settings) -> Finding:
+    from sqlalchemy import text
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    from ledger.db import Database
+
     try:
         db = Database(settings.database)
         with db.read() as session:
@@ -127,6 +136,8 @@ def _database(settings: Settings) -> Finding:
 
 
 def _store(settings: Settings) -> Finding:
+    from ledger.store import Store
+
     try:
         return _answers("store", Store(settings.store).is_reachable())
     except SystemExit as refused:

@@ -1,6 +1,5 @@
 """The door: who is answered, how often, how large a body may be, and an id for every request."""
 
-import ipaddress
 import re
 import time
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from uuid_utils import uuid7
 from ledger.settings import Settings
 from service import telemetry
 from service.auth import READING, authenticate
+from service.bind import is_loopback
 from service.deps import House
 from service.errors import Foreign, ServiceError, TooLarge, TooOften, respond
 
@@ -28,15 +28,6 @@ HARDENING = [
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
 ]
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Guard:

@@ -147,6 +147,7 @@ def greet(settings: Settings, stopping: threading.Event) -> None:
     while not stopping.wait(0.1) and time.monotonic() < deadline:
         if is_ready(address):
             print(f"\n  Flashcards is ready at {address}   (data in {settings.home})", flush=True)
+            print("  Open it in a browser: the first steps are there.", flush=True)
             print(f"  Try:  curl {address}/v1/jobs\n", flush=True)
             return
 

@@ -49,9 +49,11 @@ class Decoding:
         z_ND = self._latents(first, count).astype(np.float32)
         z = torch.from_numpy(z_ND.reshape(count, *self.latent)).to(self.device)
         c_BCHW = self.network.decoder(z.contiguous(memory_format=torch.channels_last) if z.ndim == 4 else z)
-        c_BCHW = c_BCHW.clamp(*self.range)
-        x_BCHW = (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
+        x_BCHW = self.stepped_back(c_BCHW.clamp(*self.range))
         return x_BCHW if self.tones is None else self.tones.match(x_BCHW)
+
+    def stepped_back(self, c_BCHW: torch.Tensor) -> torch.Tensor:
+        return (2 * c_BCHW - self.network(c_BCHW)).clamp(*self.range)
 
     def _latents(self, first: int, count: int) -> np.ndarray:
         if isinstance(self.around, ClassMoments):

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, DownloadColumn, TaskProgressColumn, TextCol
 from rich.progress import Progress as Bars
 
 from flashcards.contract.resources import Event, Progress
+from flashcards.progress import in_words
 
 if TYPE_CHECKING:
     from flashcards.client.files import Progress as Sent
@@ -56,18 +57,3 @@ class JobBar:
             self._bars.update(self._task, words=event.data.get("reason") or event.data.get("state", ""))
         elif event.kind == "note":
             self._bars.console.print(f"{self._name}: {event.data['text']}")
-
-
-def in_words(progress: Progress) -> str:
-    unit = progress.unit or "steps"
-    parts = [f"{progress.step:,}/{progress.steps:,}" if progress.steps else f"{progress.step:,}"]
-    if progress.epoch is not None:
-        parts.append(f"epoch {progress.epoch}")
-    if progress.loss is not None:
-        parts.append(f"loss {progress.loss:.4f}")
-    if progress.rate is not None:
-        parts.append(f"{progress.rate:,.0f} {unit}/s")
-    if progress.eta_seconds:
-        minutes, seconds = divmod(round(progress.eta_seconds), 60)
-        parts.append(f"{minutes}:{seconds:02d} left")
-    return "  ".join(parts)

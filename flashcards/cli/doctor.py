@@ -19,7 +19,7 @@ LOOK_SECONDS = 60
 
 def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Look at the service and all that it needs, and say what to do where something is wrong."""
-    from flashcards.client.http import is_local
+    from flashcards.client.addresses import is_local
 
     with connect(ctx) as client:
         findings = client.examine()

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from flashcards.cli.exits import INTERRUPTED
 from flashcards.cli.output import say
 
 if TYPE_CHECKING:
     from flashcards.client import Client
 
-INTERRUPTED = 130  # as shells count a Ctrl-C
 QUESTION = "Cancel the job, or only stop watching? [c]ancel, [S]top watching: "
 
 

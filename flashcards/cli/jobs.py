@@ -1,15 +1,16 @@
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.filesize import decimal
 
-from flashcards.cli.bars import in_words
-from flashcards.cli.options import AsJson, Id, Ids, Labels, Limit, as_labels, connect
-from flashcards.cli.output import age, moment, print_deleted, print_item, print_json, print_list
+from flashcards.cli.options import AsJson, Id, Ids, Labels, Limit, Target, as_labels, connect
+from flashcards.cli.output import age, moment, print_deleted, print_item, print_json, print_list, print_path
 from flashcards.cli.watch import print_outcome, result_facts
 from flashcards.cli.watch import watch as watch_job
 from flashcards.contract.resources import Job, JobState, JobSummary
 from flashcards.contract.specs import JobKind
+from flashcards.progress import in_words
 
 app = typer.Typer(no_args_is_help=True)
 COLUMNS = ("id", "kind", "state", "done", "age", "labels")
@@ -66,6 +67,13 @@ def logs(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
     with connect(ctx) as client:
         text = client.jobs.logs(id)
     print_json({"lines": text.splitlines()}) if as_json else typer.echo(text, nl=False)
+
+
+@app.command()
+def report(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download the report of a job that has ended: one HTML file with its pictures inside. With --json, in numbers."""
+    with connect(ctx) as client:
+        print_json(client.jobs.report(id)) if as_json else print_path(client.jobs.save_report(id, to), as_json)
 
 
 @app.command()

@@ -17,9 +17,10 @@ def _about(field: str) -> str | None:
 
 
 @app.command()
-def generate() -> None:
+def generate(as_json: AsJson = False) -> None:
     """Print a new key that no service knows yet, for FLASHCARDS_ADMIN_KEY_FILE."""
-    typer.echo(new_token())
+    key = new_token()
+    print_json({"key": key}) if as_json else typer.echo(key)
 
 
 @app.command()

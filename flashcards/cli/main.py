@@ -12,6 +12,7 @@ from flashcards.cli import (
     datasets,
     demo,
     doctor,
+    exits,
     jobs,
     keys,
     learners,
@@ -20,30 +21,31 @@ from flashcards.cli import (
     storage,
     work,
 )
+from flashcards.cli.options import FOR_PROGRAMS
 from flashcards.cli.output import complain
 from flashcards.errors import FlashcardsError
 
 
 class InWords(TyperGroup):
-    """What goes wrong is said in words, with exit code 1; a traceback is for defects of ours."""
+    """What goes wrong is said in words, or as JSON where that was asked for; a traceback is for defects of ours."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except FlashcardsError as error:
-            complain(error)
+            wrong: Exception = error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            complain(error)
-        raise typer.Exit(1)
+            wrong = error
+        complain(wrong, as_json=ctx.meta.get(FOR_PROGRAMS, False))
+        raise typer.Exit(exits.of_error(wrong))
 
 
 app = typer.Typer(
     cls=InWords,
     help="Capture what a network knows, and replay it after the data is gone.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

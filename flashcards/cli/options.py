@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flashcards.cli import completion
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.specs import Spec
 
@@ -20,7 +21,14 @@ def _pairs(texts: list[str] | None) -> list[str]:
     return texts or []
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+def _for_programs(ctx: typer.Context, wanted: bool) -> bool:
+    ctx.meta[FOR_PROGRAMS] = wanted
+    return wanted
+
+
+#: In the context of a command: whether a program reads what it prints.
+FOR_PROGRAMS = "flashcards.json"
+AsJson = Annotated[bool, typer.Option("--json", callback=_for_programs, help="print JSON, also of what goes wrong")]
 Limit = Annotated[int, typer.Option(min=1, help="how many to list, newest first")]
 Labels = Annotated[
     list[str] | None,
@@ -28,8 +36,8 @@ Labels = Annotated[
 ]
 ExistingFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)]
 Target = Annotated[Path, typer.Option("--to", help="file or folder", show_default="here, named by its id")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
-Id = Annotated[str, typer.Argument(metavar="ID", show_default=False)]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", autocompletion=completion.of_group, show_default=False)]
+Id = Annotated[str, typer.Argument(metavar="ID", autocompletion=completion.of_group, show_default=False)]
 
 
 def connect(ctx: typer.Context) -> "Client":

@@ -87,7 +87,11 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def complain(error: Exception) -> None:
+def complain(error: Exception, as_json: bool = False) -> None:
+    if as_json:
+        told = error.problem if isinstance(error, ApiError) else {"title": type(error).__name__, "detail": str(error)}
+        say(to_json(told, indent=2).decode())
+        return
     lines = in_words(error.problem) if isinstance(error, ApiError) else [str(error)]
     say("\n".join(["flashcards: " + lines[0], *lines[1:]]))
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.filesize import decimal
 
-from flashcards.cli import interrupt
+from flashcards.cli import exits, interrupt
 from flashcards.cli.bars import JobBar, job_bars
 from flashcards.cli.output import print_facts, print_json, say
 from flashcards.contract.class_results import (
@@ -51,7 +51,7 @@ def watch(client: "Client", job: Job, quiet: bool) -> Job:
 
 
 def print_outcome(job: Job, as_json: bool) -> None:
-    """What came of it; exit code 1 unless it is what was asked for."""
+    """What came of it; the exit code says whether it is what was asked for."""
     if as_json:
         print_json(job)
     elif job.result is not None:
@@ -60,7 +60,7 @@ def print_outcome(job: Job, as_json: bool) -> None:
         return
     if not as_json:
         say(f"flashcards: {job.id} {_end(job.state, job.error)}")
-    raise typer.Exit(1)
+    raise typer.Exit(exits.OF_STATE[job.state])
 
 
 def result_facts(job: Job) -> Facts:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from flashcards.cli.completion import known
 from flashcards.cli.options import (
     AsJson,
     Labels,
@@ -32,12 +33,22 @@ from flashcards.contract.specs import (
     TrainSpec,
 )
 
-DatasetArgument = Annotated[str, typer.Argument(metavar="DATASET", help="id of a dataset", show_default=False)]
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="id of a model", show_default=False)]
+DatasetArgument = Annotated[
+    str,
+    typer.Argument(metavar="DATASET", help="id of a dataset", autocompletion=known("datasets"), show_default=False),
+]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="id of a model", autocompletion=known("models"), show_default=False)
+]
 Device = Annotated[Literal["auto", "cpu", "gpu"] | None, spec_option(Spec, "device")]
 Timeout = Annotated[int | None, spec_option(Spec, "timeout_seconds", "--timeout", metavar="SECONDS")]
 Attempts = Annotated[int | None, spec_option(Spec, "max_attempts")]
-Detach = Annotated[bool, typer.Option("--detach", "-d", help="print the job's id and do not watch it")]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach/--wait", "-d/-w", help="print the job's id at once, or wait for its end and show how far it is"
+    ),
+]
 
 
 def train(
@@ -159,7 +170,12 @@ def analyze(
 
 def distill(
     ctx: typer.Context,
-    flashcards: Annotated[str, typer.Argument(metavar="FLASHCARDS", help="id of flashcards", show_default=False)],
+    flashcards: Annotated[
+        str,
+        typer.Argument(
+            metavar="FLASHCARDS", help="id of flashcards", autocompletion=known("flashcards"), show_default=False
+        ),
+    ],
     architecture: Annotated[str | None, spec_option(DistillSpec, "architecture", metavar="NAME|JSON")] = None,
     epochs: Annotated[int | None, spec_option(DistillSpec, "epochs")] = None,
     batch_size: Annotated[int | None, spec_option(DistillSpec, "batch_size")] = None,
@@ -194,7 +210,10 @@ def distill(
 
 def learn(
     ctx: typer.Context,
-    learner: Annotated[str, typer.Argument(metavar="LEARNER", help="id of a learner", show_default=False)],
+    learner: Annotated[
+        str,
+        typer.Argument(metavar="LEARNER", help="id of a learner", autocompletion=known("learners"), show_default=False),
+    ],
     dataset: DatasetArgument,
     strategy: Annotated[
         str | None, typer.Option(metavar="NAME|JSON", help="such as naive, or its fields", show_default="flashcards")
@@ -305,13 +324,13 @@ def predict(
 def do(ctx: typer.Context, spec: dict[str, Any], detach: bool, as_json: bool) -> Job | None:
     """The job once it has succeeded; None if nobody waits for it."""
     with connect(ctx) as client:
-        job = client.submit(spec)
+        asked = client.submit(spec)
         if detach:
-            print_json(job) if as_json else typer.echo(job.id)
+            print_json(asked) if as_json else typer.echo(asked.id)
             return None
         if not as_json:
-            say(job.id)
-        job = watch(client, job, quiet=as_json)
+            say(asked.id)
+        job = watch(client, asked, quiet=as_json)
     print_outcome(job, as_json)
     return job
 

@@ -1,13 +1,12 @@
+# Made from aio/client.py by `make client`: change it there.
 import os
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, overload
 
 import httpx
-from pydantic_core import to_jsonable_python
 
 from flashcards.client import storage
-from flashcards.client.datasets import Datasets
 from flashcards.client.examine import examine
 from flashcards.client.fields import (
     AnalyzeFields,
@@ -17,14 +16,12 @@ from flashcards.client.fields import (
     EvaluateFields,
     PredictFields,
     TrainFields,
+    as_body,
 )
-from flashcards.client.flashcards import FlashcardSets
 from flashcards.client.http import Http
-from flashcards.client.jobs import PATH, Jobs
-from flashcards.client.keys import Keys
-from flashcards.client.learners import Learners
-from flashcards.client.models import Models
-from flashcards.contract.resources import Job, Storage, StoredFile, Validated
+from flashcards.client.jobs import PATH, BoundJob
+from flashcards.client.parts import Parts
+from flashcards.contract.resources import Dataset, Flashcards, Model, Storage, StoredFile, Validated
 from flashcards.contract.specs import Spec
 from flashcards.errors import ApiError
 from flashcards.findings import Finding
@@ -32,7 +29,7 @@ from flashcards.findings import Finding
 DEFAULT_URL = "http://127.0.0.1:8642"
 
 
-class Client:
+class Client(Parts):
     """Speaks to one service. Closes its connections at the end of a `with` block, or with `close()`.
 
     Address and key come from `FLASHCARDS_URL` and `FLASHCARDS_KEY` where they are not given. With `direct_downloads`
@@ -47,58 +44,53 @@ class Client:
         direct_downloads: bool = False,
     ) -> None:
         key = key or os.environ.get("FLASHCARDS_KEY") or None
-        self._http = Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout, key, direct_downloads)
-        self.models = Models(self._http)
-        self.datasets = Datasets(self._http)
-        self.jobs = Jobs(self._http)
-        self.flashcards = FlashcardSets(self._http)
-        self.learners = Learners(self._http)
-        self.keys = Keys(self._http)
+        super().__init__(Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout, key, direct_downloads))
 
     @property
     def url(self) -> str:
         return self._http.url
 
-    def train(self, **fields: Unpack[TrainFields]) -> Job:
+    def train(self, dataset: str | Dataset, **fields: Unpack[TrainFields]) -> BoundJob:
         """Queue the training of a new autoencoder on a dataset, or of a classifier on its labels."""
-        return self.submit({"kind": "train", **fields})
+        return self.submit({"kind": "train", "dataset": dataset, **fields})
 
-    def capture(self, **fields: Unpack[CaptureFields]) -> Job:
+    def capture(self, model: str | Model, **fields: Unpack[CaptureFields]) -> BoundJob:
         """Queue the capture of flashcards from a model, without any data."""
-        return self.submit({"kind": "capture", **fields})
+        return self.submit({"kind": "capture", "model": model, **fields})
 
-    def analyze(self, **fields: Unpack[AnalyzeFields]) -> Job:
+    def analyze(self, model: str | Model, **fields: Unpack[AnalyzeFields]) -> BoundJob:
         """Queue a look at what each further pass does to cards, and how many to take."""
-        return self.submit({"kind": "analyze", **fields})
+        return self.submit({"kind": "analyze", "model": model, **fields})
 
-    def distill(self, **fields: Unpack[DistillFields]) -> Job:
+    def distill(self, flashcards: str | Flashcards, **fields: Unpack[DistillFields]) -> BoundJob:
         """Queue the teaching of a new network, of any architecture, from flashcards alone."""
-        return self.submit({"kind": "distill", **fields})
+        return self.submit({"kind": "distill", "flashcards": flashcards, **fields})
 
-    def evaluate(self, **fields: Unpack[EvaluateFields]) -> Job:
+    def evaluate(self, **fields: Unpack[EvaluateFields]) -> BoundJob:
         """Queue the measurement of a model, or of flashcards, on the images of a dataset."""
         return self.submit({"kind": "evaluate", **fields})
 
-    def predict(self, **fields: Unpack[PredictFields]) -> Job:
+    def predict(self, model: str | Model, **fields: Unpack[PredictFields]) -> BoundJob:
         """Have a model answer a few images, and wait for it: the job as it ended, its answers in `result`."""
-        return self.jobs.wait(self.submit({"kind": "predict", **fields}).id)
+        asked = self.submit({"kind": "predict", "model": model, **fields})
+        return self.jobs.wait(asked.id)
 
-    def compare(self, **fields: Unpack[CompareFields]) -> Job:
+    def compare(self, **fields: Unpack[CompareFields]) -> BoundJob:
         """Queue strategies on the same sequence of tasks: one table of what each keeps and what it forgets."""
         return self.submit({"kind": "compare", **fields})
 
     @overload
-    def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[False] = False) -> Job: ...
+    def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[False] = False) -> BoundJob: ...
 
     @overload
     def submit(self, spec: Spec | Mapping[str, Any], validate_only: Literal[True]) -> Validated: ...
 
-    def submit(self, spec: Spec | Mapping[str, Any], validate_only: bool = False) -> Job | Validated:
+    def submit(self, spec: Spec | Mapping[str, Any], validate_only: bool = False) -> BoundJob | Validated:
         """Queue a job, or only have it checked. The service is the one that knows what it takes."""
-        body = to_jsonable_python(spec if isinstance(spec, Spec) else dict(spec))
+        body = as_body(dict(spec))
         if validate_only:
             return self._http.post(Validated, PATH, body, {"validate_only": "true"})
-        return self._http.post(Job, PATH, body)
+        return self._http.post(BoundJob, PATH, body)
 
     def storage(self, limit: int = 50, cursor: str | None = None) -> Storage:
         """What is kept, how large, for whom and until when: the sums, and a page of files, newest first."""
@@ -112,6 +104,14 @@ class Client:
         """Are database, broker and store there, and a worker that takes jobs? Asks once."""
         try:
             with self._http.stream("/readyz"):
+                return True
+        except (httpx.TransportError, ApiError):
+            return False
+
+    def answers(self) -> bool:
+        """Is anybody there? Asks once."""
+        try:
+            with self._http.stream("/healthz"):
                 return True
         except (httpx.TransportError, ApiError):
             return False

@@ -1,3 +1,4 @@
+# Made from aio/datasets.py by `make client`: change it there.
 import tempfile
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -21,7 +22,7 @@ class Datasets(Resource[Dataset]):
         self,
         source: str | PathLike[str] | Mapping[str, Any] | None = None,
         name: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         input: str | Sequence[int] | None = None,
         invert: bool = False,
         **arrays: Any,
@@ -51,7 +52,7 @@ class Datasets(Resource[Dataset]):
         """The npz, to the file or into the folder `to`."""
         return self._http.download(at(self.path, id, "file"), to, f"{id}.npz")
 
-    def _push_path(self, path: Path, params: dict[str, str | None], progress: Progress | None) -> Dataset:
+    def _push_path(self, path: Path, params: dict[str, str | None], progress: Progress | bool | None) -> Dataset:
         if not path.is_dir():
             return self._upload(path, {**params, "name": params["name"] or path.stem}, progress)
         with tempfile.TemporaryDirectory() as folder:
@@ -59,5 +60,5 @@ class Datasets(Resource[Dataset]):
             zip_images(path, file)
             return self._upload(file, {**params, "name": params["name"] or path.resolve().name}, progress)
 
-    def _upload(self, file: Path, params: dict[str, str | None], progress: Progress | None) -> Dataset:
+    def _upload(self, file: Path, params: dict[str, str | None], progress: Progress | bool | None) -> Dataset:
         return self._http.upload(Dataset, self.path, file, params, progress)

@@ -1,3 +1,4 @@
+# Made from aio/examine.py by `make client`: change it there.
 """What a person would look at when something does not work, asked of the service itself."""
 
 import re
@@ -36,10 +37,9 @@ def examine(http: Http) -> list[Finding]:
         return [_no_answer(http.url, error)]
 
 
-def _parts_of(http: Http, document: dict[str, Any]) -> Iterator[Finding]:
-    yield _key(http, _wants_key(document))
-    yield from _readiness(http.probe("/readyz"))
-    yield from _figures(http.probe("/metrics"))
+def _parts_of(http: Http, document: dict[str, Any]) -> list[Finding]:
+    key = _key(http, _wants_key(document))
+    return [key, *_readiness(http.probe("/readyz")), *_figures(http.probe("/metrics"))]
 
 
 def _document(answer: httpx.Response) -> dict[str, Any] | None:
@@ -111,6 +111,7 @@ def _figures(answer: httpx.Response) -> Iterator[Finding]:
         return
     figures = {(name, queue): float(value) for name, queue, value in FIGURE.findall(answer.text)}
     yield from _queues(figures)
+    yield _device(figures)
     yield _disk(figures.get(("disk_free_bytes", "")))
 
 
@@ -119,6 +120,15 @@ def _queues(figures: Figures) -> Iterator[Finding]:
     waiting = {queue: age for (name, queue), age in figures.items() if name == "oldest_queued_seconds"}
     for queue in sorted(serving.keys() | waiting.keys()):
         yield _queue(queue, round(serving.get(queue, 0)), waiting.get(queue))
+
+
+def _device(figures: Figures) -> Finding:
+    """Where jobs are worked on. No GPU is needed, and one that is there is used by the workers of its queue."""
+    found = round(figures.get(("workers", "gpu"), 0))
+    words = (
+        f"{found} worker{'' if found == 1 else 's'} with a GPU" if found else "jobs run on CPUs: no GPU worker is there"
+    )
+    return good("device", words)
 
 
 def _queue(queue: str, workers: int, oldest: float | None) -> Finding:

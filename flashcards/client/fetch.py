@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 
 import flashcards
+from flashcards.client.addresses import is_local
 from flashcards.client.files import Progress
-from flashcards.client.http import LOOPBACK
 from flashcards.client.official import OfficialFile
 from flashcards.client.patience import PASSING_STATUSES, Pauses
 from flashcards.errors import DownloadFailed
@@ -45,7 +45,7 @@ def _more(file: OfficialFile, part: Path, have: int, progress: Progress | None) 
     headers = {"Accept-Encoding": "identity", "User-Agent": f"flashcards/{flashcards.__version__}"}
     if have:
         headers["Range"] = f"bytes={have}-"
-    trust = httpx.URL(file.url).host not in LOOPBACK
+    trust = not is_local(file.url)
     try:
         with httpx.stream(
             "GET", file.url, headers=headers, timeout=SECONDS, follow_redirects=True, trust_env=trust

@@ -1,10 +1,16 @@
-"""The fields of each job spec, for editors and type checkers. Defaults and limits are the contract's."""
+"""The fields of each job spec, for editors and type checkers. Defaults and limits are the contract's.
+
+What a job reads is named by its id, or by the thing itself as the client gave it.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Required, TypedDict
 
+from pydantic_core import to_jsonable_python
+
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.recipe import CardDtype, Source
+from flashcards.contract.resources import Dataset, Flashcards, Model
 from flashcards.contract.specs import Budget, Jitter, Scenario
 from flashcards.contract.strategies import Strategy
 
@@ -36,8 +42,8 @@ class LearningFields(TeachingFields, total=False):
 
 
 class TaskFields(TeachingFields, total=False):
-    dataset: Required[str]
-    test_dataset: str | None
+    dataset: Required[str | Dataset]
+    test_dataset: str | Dataset | None
     strategy: Strategy | Mapping[str, Any]
     jitter: Jitter | Mapping[str, float] | None
     autoencoder_epochs: int | None
@@ -46,7 +52,7 @@ class TaskFields(TeachingFields, total=False):
 
 
 class CompareFields(LessonFields, total=False):
-    datasets: Required[list[str]]
+    datasets: Required[list[str | Dataset]]
     strategies: Required[list[Strategy | Mapping[str, Any]]]
     seeds: list[int]
     architecture: str | Architecture | Mapping[str, Any]
@@ -60,29 +66,33 @@ class CompareFields(LessonFields, total=False):
 
 
 class TrainFields(LearningFields, total=False):
-    dataset: Required[str]
+    """Beside the dataset."""
+
     range: tuple[float, float]
-    through: str | None
+    through: str | Model | None
 
 
 class DistillFields(LearningFields, total=False):
-    flashcards: Required[str]
-    dataset: str | None
+    """Beside the flashcards."""
+
+    dataset: str | Dataset | None
 
 
 class AnalyzeFields(Fields, total=False):
-    model: Required[str]
+    """Beside the model."""
+
     max_r: int
     count: int
     source: Source
     seed: int
-    dataset: str | None
+    dataset: str | Dataset | None
     retrain: list[int]
     retrain_epochs: int
 
 
 class CaptureFields(Fields, total=False):
-    model: Required[str]
+    """Beside the model."""
+
     count: int
     r: int | Literal["auto"]
     source: Source
@@ -94,15 +104,27 @@ class CaptureFields(Fields, total=False):
 
 
 class EvaluateFields(Fields, total=False):
-    model: str | None
-    flashcards: str | None
-    dataset: Required[str]
+    model: str | Model | None
+    flashcards: str | Flashcards | None
+    dataset: Required[str | Dataset]
     split: Literal["auto", "train", "test"]
 
 
 class PredictFields(Fields, total=False):
-    model: Required[str]
-    dataset: Required[str]
+    """Beside the model."""
+
+    dataset: Required[str | Dataset]
     split: Literal["auto", "train", "test"]
     rows: list[int] | None
     limit: int
+
+
+def as_body(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON, with the ids of things in their place."""
+    return {name: to_jsonable_python(_by_id(value)) for name, value in fields.items()}
+
+
+def _by_id(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_by_id(each) for each in value]
+    return value.id if isinstance(value, Model | Dataset | Flashcards) else value

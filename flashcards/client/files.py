@@ -1,38 +1,24 @@
-"""Files on their way to the service and back, a chunk at a time."""
+"""Files on their way to the service and back: what they are made of, and where they go."""
 
-import hashlib
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
-from uuid import uuid4
-
-import httpx
 
 from flashcards.contract.image import IMAGE_SUFFIXES
-from flashcards.errors import FlashcardsError, UnexpectedAnswer
+from flashcards.errors import FlashcardsError
 
 #: Called with the bytes sent so far, and all there are.
 Progress = Callable[[int, int], None]
 
 CHUNK = 1024**2
-SHA256_DIGITS = 64
 
 
 def size_of(file: BinaryIO) -> int:
     return os.fstat(file.fileno()).st_size
-
-
-def chunks(file: BinaryIO, size: int, progress: Progress | None) -> Iterator[bytes]:
-    sent = 0
-    while chunk := file.read(min(CHUNK, size - sent)):
-        yield chunk
-        sent += len(chunk)
-        if progress is not None:
-            progress(sent, size)
 
 
 def zip_images(folder: Path, to: Path) -> None:
@@ -51,24 +37,6 @@ def zip_images(folder: Path, to: Path) -> None:
 def _is_image(path: Path) -> bool:
     hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
     return path.suffix.lower() in IMAGE_SUFFIXES and not hidden
-
-
-def save(answer: httpx.Response, to: str | PathLike[str], name: str, announced: str) -> Path:
-    """Under a temporary name until it is whole and has the digest that the service announced."""
-    path = target(to, name)
-    digest = hashlib.sha256()
-    part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
-    try:
-        with part.open("wb") as file:
-            for chunk in answer.iter_bytes(CHUNK):
-                digest.update(chunk)
-                file.write(chunk)
-        if len(announced) == SHA256_DIGITS and announced != digest.hexdigest():
-            raise UnexpectedAnswer(f"{path.name} was damaged on the way: its digest is not the announced one")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
 
 
 def target(to: str | PathLike[str], name: str) -> Path:

@@ -1,26 +1,43 @@
+# Made from aio/flashcards.py by `make client`: change it there.
 import io
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import Any, Literal, overload
 from uuid import uuid4
 
 import numpy as np
 from numpy.lib.format import open_memmap
-from numpy.typing import NDArray
 
+from flashcards.client.bound import Bound
 from flashcards.client.files import target
 from flashcards.client.resource import Resource, at
+from flashcards.client.tensors import Cards, Framework, as_tensor
 from flashcards.contract.resources import Flashcards, Page
 from flashcards.errors import UnexpectedAnswer
 
-Cards = NDArray[np.float32] | NDArray[np.uint8]
 BYTES_AT_ONCE = 16 * 1024**2
 
 
-class FlashcardSets(Resource[Flashcards]):
+class BoundFlashcards(Flashcards, Bound):
+    """A set of cards that can be asked for them."""
+
+    @overload
+    def cards(self, framework: Literal["numpy"] = "numpy") -> Cards: ...
+
+    @overload
+    def cards(self, framework: Literal["torch"]) -> Any: ...
+
+    def cards(self, framework: Framework = "numpy") -> Any:
+        """All of them: a numpy array N x H x W x C, or a torch tensor N x C x H x W."""
+        found = list(FlashcardSets(self._http).all_cards(self.id))
+        return as_tensor(found, framework)
+
+
+class FlashcardSets(Resource[BoundFlashcards]):
     path = "/v1/flashcards"
-    item = Flashcards
-    page = Page[Flashcards]
+    item = BoundFlashcards
+    page = Page[BoundFlashcards]
 
     def cards(self, id: str, offset: int = 0, limit: int = 100) -> Cards:
         """Some of the cards: an array N x H x W x C."""

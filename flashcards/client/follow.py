@@ -1,3 +1,4 @@
+# Made from aio/follow.py by `make client`: change it there.
 """A job's events as they happen. A connection that drops is made again, and goes on after the last event seen."""
 
 import time

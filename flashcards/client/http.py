@@ -1,3 +1,4 @@
+# Made from aio/http.py by `make client`: change it there.
 """Requests as the client makes them: asked again when the trouble passes, answered in values of the contract."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,29 +11,30 @@ from uuid import uuid4
 import httpx
 
 import flashcards
-from flashcards.client import files
+from flashcards.client.addresses import Params, announced_digest, authorization, given, is_local
 from flashcards.client.answers import Value, read, refusal
+from flashcards.client.bound import bind
+from flashcards.client.files import Progress, size_of
 from flashcards.client.patience import PAUSES, patiently
+from flashcards.client.transfer import chunks, save
 from flashcards.errors import NotFound, UnexpectedAnswer
+from flashcards.progress import show_upload
 
-Params = Mapping[str, Any]
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 #: The answer to an upload comes once the whole file has been checked.
 CHECK_SECONDS = 600.0
 
 
 class Http:
     def __init__(self, url: str, timeout: float, key: str | None = None, direct_downloads: bool = False) -> None:
-        host = _host(url)
+        local = is_local(url)
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.direct_downloads = direct_downloads
         self._client = httpx.Client(
             base_url=self.url,
             timeout=timeout,
-            headers={"User-Agent": f"flashcards/{flashcards.__version__}", **_authorization(key)},
-            trust_env=host not in LOOPBACK,  # no proxy leads back to this machine
+            headers={"User-Agent": f"flashcards/{flashcards.__version__}", **authorization(key)},
+            trust_env=not local,  # no proxy leads back to this machine
         )
 
     def close(self) -> None:
@@ -47,16 +49,18 @@ class Http:
         wait: float = 0.0,
         pauses: Sequence[float] = PAUSES,
     ) -> Value:
-        return read(kind, self.content(path, params, wait=wait, pauses=pauses))
+        return self._read(kind, self.content(path, params, wait=wait, pauses=pauses))
 
     def content(
         self, path: str, params: Params | None = None, *, wait: float = 0.0, pauses: Sequence[float] = PAUSES
     ) -> bytes:
-        return self._ask("GET", path, pauses, params=_given(params), timeout=self.timeout + wait).content
+        answer = self._ask("GET", path, pauses, params=given(params), timeout=self.timeout + wait)
+        return answer.content
 
     def post(self, kind: type[Value], path: str, body: Any = None, params: Params | None = None) -> Value:
         headers = {"Idempotency-Key": str(uuid4())}
-        return read(kind, self._ask("POST", path, json=body, params=_given(params), headers=headers).content)
+        answer = self._ask("POST", path, json=body, params=given(params), headers=headers)
+        return self._read(kind, answer.content)
 
     def upload(
         self,
@@ -64,25 +68,26 @@ class Http:
         path: str,
         file: Path,
         params: Params | None = None,
-        progress: files.Progress | None = None,
+        progress: Progress | bool | None = None,
         method: str = "POST",
     ) -> Value:
         headers = {"Idempotency-Key": str(uuid4()), "Content-Type": "application/octet-stream"}
         timeout = httpx.Timeout(self.timeout, read=CHECK_SECONDS)
+        told = show_upload(file.name) if progress is True else progress or None
 
         def ask() -> httpx.Response:
             with file.open("rb") as opened:
-                size = files.size_of(opened)
+                size = size_of(opened)
                 return self._once(
                     method,
                     path,
-                    content=files.chunks(opened, size, progress),
-                    params=_given(params),
+                    content=chunks(opened, size, told),
+                    params=given(params),
                     headers={**headers, "Content-Length": str(size)},
                     timeout=timeout,
                 )
 
-        return read(kind, patiently(self.url, ask).content)
+        return self._read(kind, patiently(self.url, ask).content)
 
     def download(self, path: str, to: str | PathLike[str], name: str) -> Path:
         """To the file `to`, or under `name` into the folder `to`."""
@@ -92,7 +97,7 @@ class Http:
             with self._client.stream("GET", path, params=params) as answer:
                 if answer.status_code == httpx.codes.TEMPORARY_REDIRECT:
                     return self._save_from_store(answer, to, name)
-                return files.save(_granted(answer), to, name, _digest(answer))
+                return save(_granted(answer), to, name, announced_digest(answer))
 
         return patiently(self.url, ask)
 
@@ -100,11 +105,12 @@ class Http:
         """The link is all that the store gets to see: no header of ours goes there, and no further link is followed."""
         link = answer.headers.get("Location", "")
         try:
-            trust = _host(link) not in LOOPBACK
+            trust = not is_local(link)
         except ValueError:
             raise UnexpectedAnswer("the service answered with a link that leads to no web address") from None
-        with httpx.stream("GET", link, timeout=self.timeout, trust_env=trust, follow_redirects=False) as found:
-            return files.save(_granted(found), to, name, _digest(answer))
+        plain = httpx.Client(timeout=self.timeout, trust_env=trust, follow_redirects=False)
+        with plain as store, store.stream("GET", link) as found:
+            return save(_granted(found), to, name, announced_digest(answer))
 
     def delete(self, path: str) -> None:
         heard = False
@@ -133,6 +139,11 @@ class Http:
         with self._client.stream("GET", path, headers=headers, timeout=timeout or self.timeout) as answer:
             yield _granted(answer)
 
+    def _read(self, kind: type[Value], content: bytes) -> Value:
+        value = read(kind, content)
+        bind(value, self)
+        return value
+
     def _ask(self, method: str, path: str, pauses: Sequence[float] = PAUSES, **request: Any) -> httpx.Response:
         return patiently(self.url, lambda: self._once(method, path, **request), pauses)
 
@@ -143,38 +154,8 @@ class Http:
         return answer
 
 
-def is_local(url: str) -> bool:
-    return _host(url) in LOOPBACK
-
-
-def _authorization(key: str | None) -> dict[str, str]:
-    if key is None:
-        return {}
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("that is not a key: it would begin with fc_")
-    return {"Authorization": f"Bearer {key}"}
-
-
 def _granted(answer: httpx.Response) -> httpx.Response:
     if not answer.is_success:
         answer.read()
         raise refusal(answer)
     return answer
-
-
-def _digest(answer: httpx.Response) -> str:
-    return str(answer.headers.get("ETag", "")).strip('"')
-
-
-def _given(params: Params | None) -> dict[str, Any]:
-    return {name: value for name, value in (params or {}).items() if value is not None}
-
-
-def _host(url: str) -> str:
-    try:
-        address = httpx.URL(url)
-    except httpx.InvalidURL:
-        address = httpx.URL()
-    if address.scheme not in ("http", "https") or not address.host:
-        raise ValueError(f"{url!r} is no address of a service; write it like http://127.0.0.1:8642")
-    return address.host

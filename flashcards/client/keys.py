@@ -1,3 +1,4 @@
+# Made from aio/keys.py by `make client`: change it there.
 from typing import Any
 
 from flashcards.client.resource import Resource

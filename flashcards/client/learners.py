@@ -1,3 +1,4 @@
+# Made from aio/learners.py by `make client`: change it there.
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -5,65 +6,83 @@ from typing import Any, Literal, Unpack
 
 from pydantic_core import to_jsonable_python
 
-from flashcards.client.fields import TaskFields
+from flashcards.client.bound import Bound
+from flashcards.client.fields import TaskFields, as_body
+from flashcards.client.jobs import BoundJob
 from flashcards.client.resource import AT_ONCE, Resource, at, each
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.learners import Learner, Matrix, Version
-from flashcards.contract.resources import Job, Model, Page
+from flashcards.contract.resources import Model, Page
 from flashcards.contract.specs import Scenario
 
 #: A learner of classes has an autoencoder beside the network that answers.
 Network = Literal["learner", "autoencoder"]
 
 
-class Learners(Resource[Learner]):
+class BoundLearner(Learner, Bound):
+    """A learner as it was when it was asked for, that can be taught."""
+
+    def learn(self, **fields: Unpack[TaskFields]) -> BoundJob:
+        """Queue its next task. Tasks of a learner run one after the other, in the order in which they came."""
+        return Learners(self._http).learn(self.id, **fields)
+
+    def matrix(self) -> Matrix:
+        """The error on each task after each task, and how much was forgotten."""
+        return Learners(self._http).matrix(self.id)
+
+    def refresh(self) -> "BoundLearner":
+        """The learner as it is now."""
+        return Learners(self._http).get(self.id)
+
+
+class Learners(Resource[BoundLearner]):
     path = "/v1/learners"
-    item = Learner
-    page = Page[Learner]
+    item = BoundLearner
+    page = Page[BoundLearner]
 
     def create(
         self,
         name: str | None = None,
-        model: str | None = None,
+        model: str | Model | None = None,
         architecture: str | Architecture | Mapping[str, Any] | None = None,
         range: tuple[float, float] | None = None,
         scenario: Scenario | None = None,
         noise: float | None = None,
         clip: bool | None = None,
-        classifier: str | None = None,
-        autoencoder: str | None = None,
+        classifier: str | Model | None = None,
+        autoencoder: str | Model | None = None,
         autoencoder_architecture: str | Architecture | Mapping[str, Any] | None = None,
-    ) -> Learner:
+    ) -> BoundLearner:
         """From a model, whose knowledge is the first to be kept, or from an architecture that knows nothing yet.
 
         A learner of classes begins with a classifier and the autoencoder that makes cards for it.
         """
         fields = {
             "name": name,
-            "model": model,
+            "model": _id(model),
             "architecture": architecture,
             "range": range,
             "scenario": scenario,
             "noise": noise,
             "clip": clip,
-            "classifier": classifier,
-            "autoencoder": autoencoder,
+            "classifier": _id(classifier),
+            "autoencoder": _id(autoencoder),
             "autoencoder_architecture": autoencoder_architecture,
         }
         body = to_jsonable_python({field: value for field, value in fields.items() if value is not None})
-        return self._http.post(Learner, self.path, body)
+        return self._http.post(BoundLearner, self.path, body)
 
-    def of_compare(self, id: str) -> Iterator[Learner]:
+    def of_compare(self, id: str) -> Iterator[BoundLearner]:
         """Those of a comparison, newest first; lists are without them."""
 
-        def page(cursor: str | None) -> Page[Learner]:
+        def page(cursor: str | None) -> Page[BoundLearner]:
             return self._http.get(self.page, self.path, {"compare": id, "limit": AT_ONCE, "cursor": cursor})
 
         return each(page)
 
-    def learn(self, id: str, **fields: Unpack[TaskFields]) -> Job:
+    def learn(self, id: str, **fields: Unpack[TaskFields]) -> BoundJob:
         """Queue its next task. Tasks of a learner run one after the other, in the order in which they came."""
-        return self._http.post(Job, at(self.path, id, "tasks"), to_jsonable_python(fields))
+        return self._http.post(BoundJob, at(self.path, id, "tasks"), as_body(fields))
 
     def versions(self, id: str, limit: int = 50, cursor: str | None = None) -> Page[Version]:
         """One page, newest first; its `next_cursor` asks for the next."""
@@ -101,9 +120,13 @@ class Learners(Resource[Learner]):
         """The same as a table that a spreadsheet opens."""
         return self._http.content(at(self.path, id, "matrix"), {"format": "csv"}).decode()
 
-    def roll_back(self, id: str, version: int) -> Learner:
+    def roll_back(self, id: str, version: int) -> BoundLearner:
         """The next task starts from this version. Those after it stay."""
-        return self._http.post(Learner, at(self.path, id, "rollback"), {"version": version})
+        return self._http.post(BoundLearner, at(self.path, id, "rollback"), {"version": version})
 
     def _version(self, id: str, number: int) -> str:
         return at(self.path, id, "versions", str(number))
+
+
+def _id(model: str | Model | None) -> str | None:
+    return model.id if isinstance(model, Model) else model

@@ -1,3 +1,4 @@
+# Made from aio/models.py by `make client`: change it there.
 import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -23,7 +24,7 @@ class Models(Resource[Model]):
         architecture: str | Architecture | Mapping[str, Any] | None = None,
         input: str | Sequence[int] | None = None,
         range: str | Sequence[float] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Model:
         """Upload a safetensors file, or a state dict that torch.save wrote.
 

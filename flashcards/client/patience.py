@@ -1,3 +1,4 @@
+# Made from aio/patience.py by `make client`: change it there.
 """Ask again when the trouble is likely to pass. Every POST carries a key, so asking again does nothing twice."""
 
 import time

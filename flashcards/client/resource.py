@@ -1,3 +1,4 @@
+# Made from aio/resource.py by `make client`: change it there.
 """What models, datasets and flashcards have in common: pages, items, deletion."""
 
 from collections.abc import Callable, Iterator

@@ -1,3 +1,4 @@
+# Made from aio/sse.py by `make client`: change it there.
 """Server-sent events, as the WHATWG wrote them down."""
 
 from collections.abc import Iterable, Iterator

@@ -1,3 +1,4 @@
+# Made from aio/storage.py by `make client`: change it there.
 from collections.abc import Iterator
 
 from flashcards.client.http import Http

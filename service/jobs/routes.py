@@ -1,12 +1,12 @@
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from pydantic import Field
 from sqlalchemy.orm import Session
 
-from flashcards.contract.base import JobId
+from flashcards.contract.base import JobId, LearnerId
 from flashcards.contract.resources import (
     TERMINAL_STATES,
     Event,
@@ -69,13 +69,15 @@ def list_jobs(
     state: JobState | None = None,
     kind: JobKind | None = None,
     parent: Annotated[JobId | None, Query(description="only the children of this job")] = None,
+    learner: Annotated[LearnerId | None, Query(description="only the tasks of this learner")] = None,
+    order: Annotated[Literal["newest", "oldest"], Query(description="which comes first")] = "newest",
     label: Annotated[
         list[Annotated[str, Field(pattern="^[^=]{1,63}=.{0,255}$")]], Query(max_length=16, description="key=value")
     ] = [],  # noqa: B006 (FastAPI copies it)
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[JobSummary]:
-    before = decode_cursor(cursor, "job")
+    seen = decode_cursor(cursor, "job")
     statement = scope.scoped(tables.Job, tenant)
     if state is not None:
         statement = statement.where(tables.Job.state == state)
@@ -83,11 +85,13 @@ def list_jobs(
         statement = statement.where(tables.Job.kind == kind)
     if parent is not None:
         statement = statement.where(tables.Job.parent_id == parent)
+    if learner is not None:
+        statement = statement.where(tables.Job.learner_id == learner)
     for pair in label:
         key, _, value = pair.partition("=")
         statement = statement.where(tables.Job.labels[key].as_string() == value)
     with house.db.read() as session:
-        rows, last = paging.page(session, statement, tables.Job.id, limit, before)
+        rows, last = paging.page(session, statement, tables.Job.id, limit, seen, order == "oldest")
         return views.page([views.job_summary(row) for row in rows], last)
 
 

@@ -1,6 +1,12 @@
 """Files by hand and by drop, and names that strangers write."""
 
+import base64
+import io
+
+import numpy as np
+import pytest
 from making import npz, weights
+from PIL import Image
 
 NASTY = [
     "<script>document.title='owned'</script><img src=x onerror=alert(1)>",
@@ -30,18 +36,55 @@ def test_a_model_comes_in_and_a_bad_file_says_why(page, tmp_path):
     assert all("422" in message for message in page.errors())
 
 
-def test_two_hundred_files_are_refused_in_words(page, tmp_path):
+DROP = """
+    const files = new DataTransfer();
+    for (const [name, content] of arguments[0]) {
+      const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+      files.items.add(new File([bytes], name));
+    }
+    const drop = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
+    document.querySelector(".drop").dispatchEvent(drop);
+"""
+
+
+def drop(page, files: list[tuple[str, bytes]]) -> None:
+    page.run(DROP, [(name, base64.b64encode(content).decode()) for name, content in files])
+
+
+def png(grey: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (8, 8), grey).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.slow
+def test_two_hundred_images_become_one_dataset(page, api):
     page.open("/datasets", "Drop images here")
-    page.run(
-        """
-        const files = new DataTransfer();
-        for (let n = 0; n < 200; n += 1) files.items.add(new File(["x"], `${n}.png`));
-        const drop = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
-        document.querySelector(".drop").dispatchEvent(drop);
-        """
-    )
+    drop(page, [(f"{number % 150} é.png", png(number)) for number in range(200)])  # two folders, some names twice
+    page.see("ready: 200 images")
+    (dataset,) = [each for each in api.get("/v1/datasets").json()["items"] if each["name"] == "200 images"]
+    assert dataset["splits"]["train"]["count"] == 200
+    assert dataset["splits"]["train"]["shape"] == "8x8x1"
+    content = api.get(f"/v1/datasets/{dataset['id']}/file").content
+    with np.load(io.BytesIO(content)) as found:
+        assert {int(image.max()) for image in found["x_train"]} == set(range(200))
+    assert page.errors() == []
+
+
+def test_two_hundred_other_files_are_refused_in_words(page):
+    page.open("/datasets", "Drop images here")
+    drop(page, [(f"{number}.txt", b"x") for number in range(200)])
     page.see("Those are 200 files").see("Nothing was sent")
     assert page.errors() == []
+
+
+@pytest.mark.slow
+def test_a_name_of_three_hundred_characters_is_cut(page, api, digits):
+    page.open("/datasets", "Drop images here")
+    drop(page, [("n" * 300, npz(x=digits["x_test"][:4]))])
+    page.see("ready: nnnnn")
+    page.check()
+    assert "n" * 200 in [each["name"] for each in api.get("/v1/datasets").json()["items"]]
 
 
 def test_names_from_strangers_stay_text(page, api, digits):

@@ -1,5 +1,7 @@
 """Work that is watched, stopped and begun again; a line that is cut; a service that goes away and comes back."""
 
+import base64
+
 import httpx
 import pytest
 from making import push_dataset, submit
@@ -34,6 +36,29 @@ def test_progress_moves_and_cancel_and_retry_do_what_they_say(page, api, long_jo
     page.press("Retry")
     page.see("attempt 2")
     page.wait(lambda: api.get(f"/v1/jobs/{long_job}").json()["state"] == "running", "it does not run again")
+    assert page.errors() == []
+
+
+def test_a_job_that_fails_at_once_is_told_of(page, api, dataset):
+    short = {"architecture": "blk_1_fil_4", "epochs": 1, "learning_rate": 10, "max_attempts": 1}
+    job = submit(api, kind="train", dataset=dataset["id"], **short)["id"]
+    page.open(f"/jobs/{job}", "failed")
+    page.wait(lambda: page.all(".note[data-tone=bad] strong"), "it does not say why")
+    page.check()
+    error = api.get(f"/v1/jobs/{job}").json()["error"]
+    assert error["title"] in page.text
+    page.open("/", "Failed lately").see(error["title"])
+
+
+def test_a_report_opens_prints_and_says_nothing_wrong(page, things):
+    page.open(f"/jobs/{things['capture']}", "Report")
+    page.one(".verbs a.button").click()
+    page.see("What was asked for").see("Cards, as the job left them")
+    assert page.run("return [...document.images].every((image) => image.naturalWidth > 0)")
+    assert page.run("return getComputedStyle(document.querySelector('.figures, .facts')).display") in ("flex", "grid")
+    assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
+    printed = page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert base64.b64decode(printed).startswith(b"%PDF")
     assert page.errors() == []
 
 
@@ -72,6 +97,17 @@ def test_the_keyboard_alone_goes_everywhere(page, things):
     key(Keys.ENTER)
     page.wait(lambda: page.driver.current_url == place, "Enter did not open it")
     page.see("What was asked for")
+
+
+def test_work_is_asked_for_by_keyboard_alone(page, api, things):
+    page.open(f"/models/{things['model']}", "Capture its knowledge")
+    for _ in range(80):
+        page.driver.switch_to.active_element.send_keys(Keys.TAB)
+        if page.driver.switch_to.active_element.text == "Capture":
+            break
+    page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    page.wait(lambda: "/jobs/job_" in page.driver.current_url, "nothing was queued")
+    page.see("succeeded")
 
 
 def test_what_is_copied_is_what_was_asked_for(page, things):

@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from flashcards.client.answers import read, refusal
-from flashcards.client.files import save
 from flashcards.client.patience import patiently
 from flashcards.client.sse import Said, read_said
+from flashcards.client.transfer import save
 from flashcards.contract.resources import Event, Page, Problem, Progress
 from flashcards.errors import ApiError, Conflict, ConnectionFailed, ServiceFault, UnexpectedAnswer, api_error
 

@@ -188,13 +188,13 @@ def test_a_detached_job_is_only_an_id(run, trained, busy):
     assert run("jobs", "retry", id).stdout == "queued\n"
     assert "cancel it" in run("jobs", "rm", id, exit_code=1).stderr
     assert json.loads(run("jobs", "cancel", id, "--json").stdout)["state"] == "cancelled"
-    assert "cancelled" in run("jobs", "watch", id, exit_code=1).stderr
+    assert "cancelled" in run("jobs", "watch", id, exit_code=4).stderr
     run("jobs", "rm", id)
     run("jobs", "show", id, exit_code=1)
 
 
-def test_a_job_that_fails_is_exit_code_1_and_says_why(run, digits_id):
-    failed = run("train", digits_id, "--architecture", "blk_1_fil_4", "--epochs", 1, "--learning-rate", 10, exit_code=1)
+def test_a_job_that_fails_is_exit_code_3_and_says_why(run, digits_id):
+    failed = run("train", digits_id, "--architecture", "blk_1_fil_4", "--epochs", 1, "--learning-rate", 10, exit_code=3)
     assert "failed" in failed.stderr
     assert "learning_rate" in failed.stderr
 

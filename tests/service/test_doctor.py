@@ -64,3 +64,13 @@ def test_servers_that_are_away_leave_the_findings_readable(tmp_path):
     assert [found[part]["ok"] for part in ("database", "broker", "store")] == [False, False, True]
     assert "FLASHCARDS_DATABASE_URL" in found["database"]["advice"]
     assert "hunter2" not in done.stdout
+
+
+def test_it_is_quick_where_there_is_no_server_to_ask(tmp_path):
+    """Loading what the service is made of takes seconds, and on a busy machine many."""
+    script = (
+        "import sys; from service.doctor import look; found = list(look()); assert len(found) == 4, found;"
+        "heavy = {'fastapi', 'sqlalchemy', 'celery', 'kombu', 'torch'} & set(sys.modules); assert not heavy, heavy"
+    )
+    environment = {**os.environ, "FLASHCARDS_HOME": str(tmp_path / "home"), "FLASHCARDS_PORT": str(free_port())}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)

@@ -129,6 +129,14 @@ class TestLists:
         assert [item["id"] for item in found.json()["items"]] == [job["id"]]
         assert api.get("/v1/jobs", params={"label": "who=me=you", "kind": "train"}).json()["items"] == []
 
+    def test_the_oldest_come_first_where_that_is_asked_for(self, api):
+        ids = [submit(api, kind="noop", labels={"batch": "oldest"})["id"] for _ in range(3)]
+        params = {"label": "batch=oldest", "order": "oldest", "limit": 2}
+        first = api.get("/v1/jobs", params=params).json()
+        second = api.get("/v1/jobs", params={**params, "cursor": first["next_cursor"]}).json()
+        assert [job["id"] for job in first["items"] + second["items"]] == ids
+        assert second["next_cursor"] is None
+
     @pytest.mark.parametrize("cursor", ["x", "====", "bW9kZWxfMDAw", "\u00e9", "a" * 201])
     def test_a_bad_cursor_is_refused(self, api, cursor):
         for path in ("/v1/jobs", "/v1/models", "/v1/datasets", "/v1/flashcards"):

@@ -57,8 +57,21 @@ export const query = (fields) => {
 /** Null where it is gone: what it made or read may have been deleted. */
 export const maybe = (path) => get(path).catch((error) => (error.status === 404 ? null : Promise.reject(error)));
 
-/** Names by id, of the newest of each sort: enough to say more than an id. */
-export async function names(...sorts) {
-  const pages = await Promise.all(sorts.map((sort) => get(`/v1/${sort}?limit=200`)));
-  return new Map(pages.flatMap(({ items }) => items.map((item) => [item.id, item.name])));
+const known = new Map();
+
+/** Names by id, each asked for once: of what a view shows, and not of all that there is. */
+export async function names(ids) {
+  const wanted = [...new Set(ids)].filter((id) => !known.has(id) && NAMED.test(id)).slice(0, MOST_NAMES);
+  await Promise.all(wanted.map(async (id) => known.set(id, (await maybe(`/v1/${PLURAL[NAMED.exec(id)[1]]}/${id}`))?.name)));
+  return known;
+}
+
+const NAMED = /^(model|dataset|flashcards|learner)_[0-9a-f]{32}$/;
+const PLURAL = { model: "models", dataset: "datasets", flashcards: "flashcards", learner: "learners" };
+const MOST_NAMES = 24;
+
+/** All ids in a record, however deep. */
+export function idsIn(value) {
+  if (typeof value === "string") return NAMED.test(value) ? [value] : [];
+  return value && typeof value === "object" ? Object.values(value).flatMap(idsIn) : [];
 }

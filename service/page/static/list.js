@@ -7,7 +7,7 @@ import { wake } from "./frame.js";
 const MOST = 200;
 
 /** `fields()` are the filters, `draw(items)` what to show of them. */
-export function growing(path, draw, fields = () => ({}), first = 50) {
+export function growing(path, draw, fields = () => ({}), first = 25) {
   let limit = first;
   return async function show() {
     const { items, next_cursor: next } = await get(`${path}${query({ ...fields(), limit })}`);

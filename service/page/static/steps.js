@@ -7,14 +7,17 @@ import { jobWords } from "./words.js";
 
 const LABEL = { sample: "digits" };
 const NETWORK = { architecture: "blk_2_fil_16", epochs: 20, learning_rate: 3e-3, batch_size: 32 };
+const FIRST = 20; // whoever has asked for more jobs than that has taken their first steps
 const UNFINISHED = new Set(["waiting", "queued", "running"]);
 
 /** Null once somebody has gone their own way. */
 export async function firstSteps() {
-  const { items: mine } = await get(`/v1/jobs${query({ label: "sample=digits", limit: 20 })}`);
+  const { items, next_cursor: more } = await get(`/v1/jobs?limit=${FIRST}`);
+  if (more) return null;
+  const mine = items.filter(({ labels }) => labels.sample === LABEL.sample);
   const find = (kind) => mine.find((job) => job.kind === kind);
   const [train, capture, analyze] = ["train", "capture", "analyze"].map(find);
-  if (!mine.length && (await get("/v1/jobs?limit=1")).items.length) return null;
+  if (!mine.length && items.length) return null;
   if (analyze && !UNFINISHED.has(analyze.state) && Date.now() - new Date(analyze.created_at) > 3_600_000) return null;
   if (train?.state === "succeeded" && !capture && mayWrite()) await goOn(train);
   const learnt = train?.state === "succeeded";

@@ -20,7 +20,7 @@ export async function taskForm(learner) {
   });
   const select = asked.elements.dataset;
   const drop = dropZone({
-    path: "/v1/datasets", title: "Or drop a dataset", hint: "npz, zip of images, MNIST, CIFAR or SVHN files",
+    path: "/v1/datasets", packs: true, title: "Or drop a dataset", hint: "npz, zip of images, MNIST, CIFAR or SVHN files",
     fields: () => ({ input: learner.input }),
     onDone: ({ id, name }) => {
       select.prepend(h("option", { value: id }, name));

@@ -4,11 +4,16 @@ import { newKey, query, tell } from "./api.js";
 import { button, h } from "./dom.js";
 import { address } from "./links.js";
 import { bytes, figure } from "./words.js";
+import { zipOf } from "./zip.js";
 
-const MOST_FILES = 20; // at once; two hundred pictures are one dataset, as a zip
+const MOST_FILES = 20; // at once, each for itself
+const MOST_IMAGES = 20_000;
+const MOST_BYTES = 2 * 1024 ** 3; // of images that are packed together here
+const IMAGE = /\.(png|jpe?g|webp)$/i;
 
-/** A place to drop files. `fields()` are asked when a file goes, `onDone(item)` when it is there. */
-export function dropZone({ path, title, hint, accept, fields = () => ({}), onDone = () => {} }) {
+/** A place to drop files. `fields()` are asked when a file goes, `onDone(item)` when it is there; with `packs` several images
+ *  are one dataset. */
+export function dropZone({ path, title, hint, accept, packs = false, fields = () => ({}), onDone = () => {} }) {
   const list = h("ul", { class: "uploads", "aria-live": "polite" });
   const input = h("input", { type: "file", id: "file", multiple: true, accept, on: { change: () => take(input.files) } });
   const zone = h("div", { class: "drop", on: { dragover, dragleave: () => (zone.dataset.over = "false"), drop } },
@@ -29,12 +34,27 @@ export function dropZone({ path, title, hint, accept, fields = () => ({}), onDon
   function take(files) {
     const chosen = [...files];
     input.value = "";
+    const areImages = packs && chosen.length > 1 && chosen.every(({ name }) => IMAGE.test(name));
+    if (areImages && chosen.length <= MOST_IMAGES && chosen.reduce((sum, { size }) => sum + size, 0) <= MOST_BYTES) {
+      line = line.then(() => together(chosen));
+      return;
+    }
     if (chosen.length > MOST_FILES) return refuse(chosen.length);
     for (const file of chosen) line = line.then(() => one(file));
   }
 
+  async function together(files) {
+    const name = `${files.length} images.zip`;
+    const words = h("p", { class: "small soft" });
+    const entry = h("li", {}, h("strong", {}, name), words);
+    list.prepend(entry);
+    const packed = await zipOf(files, (done) => (words.textContent = `packing ${done} of ${files.length}`));
+    entry.remove();
+    await one(new File([packed], name));
+  }
+
   function refuse(number) {
-    const words = `Those are ${number} files, and up to ${MOST_FILES} go at once. Images belong into one zip: folders in it are labels.`;
+    const words = `Those are ${number} files, and up to ${MOST_FILES} go at once. ${packs ? "Images alone are packed into one dataset; for labels, drop a zip with a folder a label." : ""}`;
     list.prepend(h("li", {}, h("p", { role: "alert" }, h("strong", { class: "why" }, "Nothing was sent. "), words)));
   }
 

@@ -16,7 +16,7 @@ const kept = { strip: undefined, form: null, hero: null };
 async function show() {
   const set = await get(`/v1/flashcards/${id}`);
   const [job, model, analyses] = await Promise.all([
-    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), get("/v1/jobs?kind=analyze&state=succeeded&limit=100"),
+    maybe(`/v1/jobs/${set.job}`), maybe(`/v1/models/${set.model}`), get("/v1/jobs?kind=analyze&state=succeeded&limit=20"),
   ]);
   const analysis = analyses.items.find(({ result }) => result?.model === set.model);
   if (analysis && kept.strip?.job !== analysis.id) kept.strip = { job: analysis.id, node: await stripSlider(analysis, set.recipe.input) };
@@ -75,7 +75,7 @@ function hero(set, job) {
 function badges({ p1, p2, measures }) {
   const verdict = (value) => (value == null ? ["", "not known"] : value ? ["good", "holds"] : ["warn", "does not hold"]);
   const rows = [
-    ["P1", ...verdict(p1), "The last pass moved every card by less than the smallest error on a real image: the network takes them for its own."],
+    ["P1", ...(p1 == null && measures?.flsd != null ? ["", "no pass was taken"] : verdict(p1)), "The last pass moved every card by less than the smallest error on a real image: the network takes them for its own."],
     ["P2", ...verdict(p2), "These passes brought the cards' latents as near to the data's as passes can."],
     ["FLSD", measures?.flsd != null ? "live" : "", measures?.flsd != null ? figure(measures.flsd) : "not known", "Fréchet distance between latents of cards and of data: the smaller, the more alike they are."],
     ...(measures?.diversity != null ? [["Spread", measures.diversity > 0.5 ? "good" : "warn", figure(measures.diversity), "How far two cards lie apart, over how far two images do: far below 1 they have collapsed onto a few."]] : []),

@@ -25,8 +25,8 @@ async function begin() {
 
 const show = growing("/v1/jobs", (jobs) => (jobs.length ? jobRows(jobs) : empty("Nothing was compared yet", "Choose tasks and strategies here.")), () => ({ kind: "compare" }), 20);
 start(async () => {
+  await show();
   if (!isReady) fill(byId("begin"), await begin());
   isReady = true;
-  await show();
   return 5000;
 });

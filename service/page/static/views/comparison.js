@@ -19,14 +19,14 @@ async function show() {
   if (job.kind !== "compare") return void location.replace(`/jobs/${id}`);
   const isOver = ENDED.has(job.state);
   const [named, children, learners] = await Promise.all([
-    names("datasets"), isOver ? { items: [] } : get(`/v1/jobs?parent=${id}&limit=200`), get(`/v1/learners?compare=${id}&limit=200`),
+    names(job.spec.datasets), isOver ? { items: [] } : get(`/v1/jobs?parent=${id}&limit=200`), get(`/v1/learners?compare=${id}&limit=200`),
   ]);
   document.title = `Comparison ${short(id)} · Flashcards`;
   const csv = job.artifacts.find(({ name }) => name === "table.csv");
   const open = children.items.filter(({ state }) => state === "running" || state === "failed");
   fill(byId("comparison"),
     h("div", { class: "title" }, h("h1", {}, "Comparison ", h("span", { class: "soft" }, short(id))), stateBadge(job),
-      h("div", { class: "verbs" }, csv ? h("a", { class: "button", href: `/v1/jobs/${id}/artifacts/table.csv`, download: "table.csv" }, "CSV") : null, verbs(job))),
+      h("div", { class: "verbs" }, isOver ? h("a", { class: "button", href: `/v1/jobs/${id}/report.html` }, "Report") : null, csv ? h("a", { class: "button", href: `/v1/jobs/${id}/artifacts/table.csv`, download: "table.csv" }, "CSV") : null, verbs(job))),
     h("p", { class: "lead" }, h("bdi", {}, job.spec.datasets.map((each) => named.get(each) ?? short(each)).join(" → ")), " · ",
       joined(many(job.spec.strategies.length, "strategy", "strategies"), many(job.spec.seeds.length, "seed"), `asked ${ago(job.created_at)}`, job.result?.seconds != null && `${lasting(job.result.seconds)} of training`)),
     job.error ? h("div", { class: "note", "data-tone": "bad" }, h("strong", {}, job.error.title), h("p", {}, job.error.detail)) : null,

@@ -9,7 +9,7 @@ import { ago, bytes } from "../words.js";
 const asked = datasetFields();
 const zone = h("div", { class: "side" },
   dropZone({
-    path: "/v1/datasets", title: "Drop images here", hint: "An npz (x, or x_train and x_test), a zip of images whose folders are labels, or what MNIST, CIFAR and SVHN are published as.",
+    path: "/v1/datasets", packs: true, title: "Drop images here", hint: "Any number of PNG, JPEG or WebP, an npz (x, or x_train and x_test), a zip of images whose folders are labels, or what MNIST, CIFAR and SVHN are published as.",
     fields: asked.values, onDone: wake,
   }),
   h("div", { class: "panel" }, h("h2", {}, "What to make of them"), asked.node));

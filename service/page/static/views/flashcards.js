@@ -6,9 +6,9 @@ import { sheetCard } from "../sheet.js";
 
 async function draw(sets) {
   if (!sets.length) return empty("No cards yet", "They are captured from a ", h("a", { href: "/models" }, "model"), ". The ", h("a", { href: "/" }, "overview"), " has a sample that makes some.");
-  const named = await names("models");
+  const named = await names(sets.map(({ model }) => model));
   return h("div", { class: "grid" }, sets.map((set) => sheetCard(set, named.get(set.model))));
 }
 
-const show = growing("/v1/flashcards", draw, () => ({}), 24);
+const show = growing("/v1/flashcards", draw, () => ({}), 12);
 start(async () => void (await show()), 6000);

@@ -1,4 +1,4 @@
-import { get, maybe, names, remove } from "../api.js";
+import { get, idsIn, maybe, names, remove } from "../api.js";
 import { metricCharts } from "../chart.js";
 import { sameAs } from "../copy.js";
 import { button, byId, fill, h, part } from "../dom.js";
@@ -19,7 +19,7 @@ async function show() {
   const before = seen.job?.state;
   seen.job = await get(`/v1/jobs/${id}`);
   if (seen.job.kind === "compare") return void location.replace(`/compare/${id}`);
-  if (before !== seen.job.state) seen.named = await names("models", "datasets", "flashcards", "learners");
+  if (before !== seen.job.state) seen.named = await names(idsIn([seen.job.spec, seen.job.result]));
   await readMetrics(before !== seen.job.state);
   if (!close) listen();
   draw();
@@ -84,7 +84,7 @@ function head(job) {
   const isEnded = ENDED.has(job.state);
   return h("div", { "data-key": "head" },
     h("div", { class: "title" }, h("h1", {}, `${job.kind[0].toUpperCase()}${plain(job.kind.slice(1))} `, h("span", { class: "soft" }, short(id))), stateBadge(job), ...labels,
-      h("div", { class: "verbs" }, verbs(job), isEnded && mayWrite() && !job.parent ? button("Delete", gone, { class: "danger" }) : null)),
+      h("div", { class: "verbs" }, isEnded ? h("a", { class: "button", href: `/v1/jobs/${id}/report.html` }, "Report") : null, verbs(job), isEnded && mayWrite() && !job.parent ? button("Delete", gone, { class: "danger" }) : null)),
     h("p", { class: "lead" }, h("time", { datetime: job.created_at, title: date(job.created_at) }, joined(`asked ${ago(job.created_at)}`, took(job))),
       job.parent ? [" · part of ", linkTo(job.parent)] : null, " · ", h("code", {}, id)));
 }

@@ -14,12 +14,10 @@ let form = null;
 
 async function show() {
   const [learner, { items: versions }, matrix, jobs] = await Promise.all([
-    get(`/v1/learners/${id}`), get(`/v1/learners/${id}/versions?limit=200`), get(`/v1/learners/${id}/matrix`), get("/v1/jobs?kind=learn&limit=100"),
+    get(`/v1/learners/${id}`), get(`/v1/learners/${id}/versions?limit=200`), get(`/v1/learners/${id}/matrix`), get(`/v1/jobs?learner=${id}&limit=20`),
   ]);
-  const open = jobs.items.filter(({ state }) => ["queued", "running", "waiting", "failed"].includes(state)).slice(0, 30);
-  const mine = (await Promise.all(open.map((job) => maybe(`/v1/jobs/${job.id}`)))).filter((job) => job?.spec.learner === id);
+  const mine = jobs.items.filter(({ state }) => ["queued", "running", "waiting", "failed"].includes(state));
   const made = await Promise.all(matrix.versions.map((number) => versions.find((each) => each.number === number)).filter((each) => each?.job).map((each) => maybe(`/v1/jobs/${each.job}`)));
-  form ??= mayWrite() && !learner.compare ? await taskForm(learner) : null;
   document.title = `${learner.name} · Flashcards`;
   const isUnderWay = mine.some(({ state }) => state !== "failed");
   fill(byId("learner"), head(learner), headline(learner, matrix),
@@ -32,6 +30,10 @@ async function show() {
     part("Forgetting", curves(matrix))),
     part("Before and after", beforeAfter(matrix, made.filter(Boolean))),
     part("About it", h("div", { class: "panel" }, facts([["architecture", learner.architecture_name], ["images", learner.input], ["scenario", learner.scenario], ["noise", learner.noise], ["began with", learner.model], ["compare", learner.compare], ["keeps images", learner.keeps_data], ["id", h("code", {}, id)]]))));
+  if (!form && mayWrite() && !learner.compare) {
+    form = await taskForm(learner); // after all that is about the learner itself
+    return 0;
+  }
   return isUnderWay ? 2500 : 6000;
 }
 

@@ -29,8 +29,8 @@ async function begin() {
 
 const show = growing("/v1/learners", draw);
 start(async () => {
+  await show();
   if (!isReady) fill(byId("begin"), await begin());
   isReady = true;
-  await show();
   return 5000;
 });

@@ -1,4 +1,4 @@
-import { get, maybe, names, remove } from "../api.js";
+import { get, idsIn, maybe, names, remove } from "../api.js";
 import { copyable } from "../copy.js";
 import { button, byId, empty, fill, h, part } from "../dom.js";
 import { form, queue } from "../forms.js";
@@ -9,6 +9,7 @@ import { pictures } from "../pictures.js";
 import { sheetCard } from "../sheet.js";
 import { ago, bytes, count, figure, many } from "../words.js";
 
+const SHOWN = 20;
 const id = idHere();
 let forms = null;
 
@@ -16,14 +17,13 @@ async function show() {
   const [model, lineage] = await Promise.all([get(`/v1/models/${id}`), get(`/v1/models/${id}/lineage`)]);
   const [job, named, kinds, evaluations, sets] = await Promise.all([
     model.job ? maybe(`/v1/jobs/${model.job}`) : null,
-    names("models", "datasets", "flashcards", "learners"),
+    names(idsIn([lineage.made_from, lineage.flashcards.slice(0, SHOWN)])),
     jobKinds(lineage),
-    get("/v1/jobs?kind=evaluate&state=succeeded&limit=100"),
+    get(`/v1/jobs?kind=evaluate&state=succeeded&limit=${SHOWN}`),
     Promise.all(lineage.flashcards.slice(0, 4).map((set) => maybe(`/v1/flashcards/${set}`))),
   ]);
   const measured = evaluations.items.filter(({ result }) => result?.model === id);
   const evaluation = measured[0] ? await maybe(`/v1/jobs/${measured[0].id}`) : null;
-  forms ??= work(await get("/v1/datasets?limit=100"));
   document.title = `${model.name} · Flashcards`;
   fill(byId("model"), head(model), headline(model, measured[0]?.result),
     part("Reconstructions", [job, evaluation].filter(Boolean).map((each) => pictures(each, (name) => name.startsWith("reconstructions"))).find(Boolean)
@@ -35,6 +35,10 @@ async function show() {
         model.mapping ? h("details", {}, h("summary", {}, "How its tensors were called"), facts(model.mapping)) : null)),
       part("Capsule", h("div", { class: "panel" }, capsule(model)))),
     mayWrite() ? part("What next", forms) : null);
+  if (!forms && mayWrite()) {
+    forms = work(await get("/v1/datasets?limit=100")); // after all that is about the model itself
+    return 0;
+  }
   return 8000;
 }
 
@@ -64,7 +68,7 @@ const headline = (model, measured) => figures([
 function capsule({ capsule: found }) {
   if (!found)
     return [h("p", {}, "None. Where the data still is, measure one: better cards are drawn from it, and P1, P2 and FLSD can be told."),
-      copyable(`flashcards capsule ${id} images.npz`, "the command")];
+      copyable(`flashcards capsule --model weights.safetensors --data images.npz --attach ${id}`, "the command")];
   return facts([
     ["measured on", many(found.count, found.measured_on === "cards" ? "card" : "image")], ["latent", found.latent.join(" x ")],
     ["error", `${figure(found.eps1)} to ${figure(found.eps2)}, mean ${figure(found.mean_error)}`],

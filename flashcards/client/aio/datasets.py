@@ -1,0 +1,63 @@
+import tempfile
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flashcards.client.aio.resource import Resource, at
+from flashcards.client.files import Progress, zip_images
+from flashcards.contract.image import ImageShape
+from flashcards.contract.resources import Dataset, Page
+
+
+class Datasets(Resource[Dataset]):
+    path = "/v1/datasets"
+    item = Dataset
+    page = Page[Dataset]
+
+    async def push(
+        self,
+        source: str | PathLike[str] | Mapping[str, Any] | None = None,
+        name: str | None = None,
+        progress: Progress | bool | None = None,
+        input: str | Sequence[int] | None = None,
+        invert: bool = False,
+        **arrays: Any,
+    ) -> Dataset:
+        """Upload an npz, a zip or folder of images, or arrays by name: `x`, or `x_train` and `x_test`.
+
+        Or one of the files that MNIST, CIFAR and SVHN are published as. Labels `y...` may come along with arrays; the
+        folders that images lie in are their labels. `input` is the height, width and channels that images are brought
+        to, and `invert` makes dark ink on white white on black.
+        """
+        params = {
+            "name": name,
+            "input": input if input is None or isinstance(input, str) else str(ImageShape(*input)),
+            "invert": "true" if invert else None,
+        }
+        if isinstance(source, str | PathLike):
+            return await self._push_path(Path(source), params, progress)
+        if name is None:
+            raise TypeError("arrays have no name of their own: push(x=images, name='what people call them')")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "arrays.npz")
+            named = {key: np.asarray(array) for key, array in {**(source or {}), **arrays}.items()}
+            np.savez(file, **named)  # type: ignore[arg-type]
+            return await self._upload(file, params, progress)
+
+    async def download(self, id: str, to: str | PathLike[str]) -> Path:
+        """The npz, to the file or into the folder `to`."""
+        return await self._http.download(at(self.path, id, "file"), to, f"{id}.npz")
+
+    async def _push_path(self, path: Path, params: dict[str, str | None], progress: Progress | bool | None) -> Dataset:
+        if not path.is_dir():
+            return await self._upload(path, {**params, "name": params["name"] or path.stem}, progress)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "images.zip")
+            zip_images(path, file)
+            return await self._upload(file, {**params, "name": params["name"] or path.resolve().name}, progress)
+
+    async def _upload(self, file: Path, params: dict[str, str | None], progress: Progress | bool | None) -> Dataset:
+        return await self._http.upload(Dataset, self.path, file, params, progress)

@@ -1,0 +1,77 @@
+import io
+from collections.abc import AsyncIterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, overload
+from uuid import uuid4
+
+import numpy as np
+from numpy.lib.format import open_memmap
+
+from flashcards.client.aio.bound import Bound
+from flashcards.client.aio.resource import Resource, at
+from flashcards.client.files import target
+from flashcards.client.tensors import Cards, Framework, as_tensor
+from flashcards.contract.resources import Flashcards, Page
+from flashcards.errors import UnexpectedAnswer
+
+BYTES_AT_ONCE = 16 * 1024**2
+
+
+class BoundFlashcards(Flashcards, Bound):
+    """A set of cards that can be asked for them."""
+
+    @overload
+    async def cards(self, framework: Literal["numpy"] = "numpy") -> Cards: ...
+
+    @overload
+    async def cards(self, framework: Literal["torch"]) -> Any: ...
+
+    async def cards(self, framework: Framework = "numpy") -> Any:
+        """All of them: a numpy array N x H x W x C, or a torch tensor N x C x H x W."""
+        found = [cards async for cards in FlashcardSets(self._http).all_cards(self.id)]
+        return as_tensor(found, framework)
+
+
+class FlashcardSets(Resource[BoundFlashcards]):
+    path = "/v1/flashcards"
+    item = BoundFlashcards
+    page = Page[BoundFlashcards]
+
+    async def cards(self, id: str, offset: int = 0, limit: int = 100) -> Cards:
+        """Some of the cards: an array N x H x W x C."""
+        content = await self._http.content(at(self.path, id, "cards"), {"offset": offset, "limit": limit})
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as found:
+                cards: Cards = found["x"]
+        except (ValueError, KeyError, OSError) as error:
+            raise UnexpectedAnswer(f"the service answered with something that holds no cards: {error}") from error
+        return cards
+
+    async def all_cards(self, id: str) -> AsyncIterator[Cards]:
+        """All cards, some at a time, so that a large set needs little memory."""
+        recipe = (await self.get(id)).recipe
+        at_once = max(1, BYTES_AT_ONCE // (4 * recipe.input.pixels))
+        for offset in range(0, recipe.count, at_once):
+            yield await self.cards(id, offset, min(at_once, recipe.count - offset))
+
+    async def download(self, id: str, to: str | PathLike[str]) -> Path:
+        """All cards as one npy file, to the file or into the folder `to`."""
+        recipe = (await self.get(id)).recipe
+        path = target(to, f"{id}.npy")
+        part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
+        try:
+            file = open_memmap(part, "w+", recipe.dtype, (recipe.count, *recipe.input))
+            offset = 0
+            async for cards in self.all_cards(id):
+                file[offset : offset + len(cards)] = cards
+                offset += len(cards)
+            file.flush()
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    async def sheet(self, id: str, to: str | PathLike[str]) -> Path:
+        """The contact sheet, a PNG, to the file or into the folder `to`."""
+        return await self._http.download(at(self.path, id, "sheet.png"), to, f"{id}.png")

@@ -1,0 +1,160 @@
+"""Requests as the client makes them: asked again when the trouble passes, answered in values of the contract."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+import flashcards
+from flashcards.client.addresses import Params, announced_digest, authorization, given, is_local
+from flashcards.client.aio.bound import bind
+from flashcards.client.aio.patience import PAUSES, patiently
+from flashcards.client.aio.transfer import chunks, save
+from flashcards.client.answers import Value, read, refusal
+from flashcards.client.files import Progress, size_of
+from flashcards.errors import NotFound, UnexpectedAnswer
+from flashcards.progress import show_upload
+
+#: The answer to an upload comes once the whole file has been checked.
+CHECK_SECONDS = 600.0
+
+
+class Http:
+    def __init__(self, url: str, timeout: float, key: str | None = None, direct_downloads: bool = False) -> None:
+        local = is_local(url)
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self.direct_downloads = direct_downloads
+        self._client = httpx.AsyncClient(
+            base_url=self.url,
+            timeout=timeout,
+            headers={"User-Agent": f"flashcards/{flashcards.__version__}", **authorization(key)},
+            trust_env=not local,  # no proxy leads back to this machine
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def get(
+        self,
+        kind: type[Value],
+        path: str,
+        params: Params | None = None,
+        *,
+        wait: float = 0.0,
+        pauses: Sequence[float] = PAUSES,
+    ) -> Value:
+        return self._read(kind, await self.content(path, params, wait=wait, pauses=pauses))
+
+    async def content(
+        self, path: str, params: Params | None = None, *, wait: float = 0.0, pauses: Sequence[float] = PAUSES
+    ) -> bytes:
+        answer = await self._ask("GET", path, pauses, params=given(params), timeout=self.timeout + wait)
+        return answer.content
+
+    async def post(self, kind: type[Value], path: str, body: Any = None, params: Params | None = None) -> Value:
+        headers = {"Idempotency-Key": str(uuid4())}
+        answer = await self._ask("POST", path, json=body, params=given(params), headers=headers)
+        return self._read(kind, answer.content)
+
+    async def upload(
+        self,
+        kind: type[Value],
+        path: str,
+        file: Path,
+        params: Params | None = None,
+        progress: Progress | bool | None = None,
+        method: str = "POST",
+    ) -> Value:
+        headers = {"Idempotency-Key": str(uuid4()), "Content-Type": "application/octet-stream"}
+        timeout = httpx.Timeout(self.timeout, read=CHECK_SECONDS)
+        told = show_upload(file.name) if progress is True else progress or None
+
+        async def ask() -> httpx.Response:
+            with file.open("rb") as opened:
+                size = size_of(opened)
+                return await self._once(
+                    method,
+                    path,
+                    content=chunks(opened, size, told),
+                    params=given(params),
+                    headers={**headers, "Content-Length": str(size)},
+                    timeout=timeout,
+                )
+
+        return self._read(kind, (await patiently(self.url, ask)).content)
+
+    async def download(self, path: str, to: str | PathLike[str], name: str) -> Path:
+        """To the file `to`, or under `name` into the folder `to`."""
+        params = {"presign": "true"} if self.direct_downloads else None
+
+        async def ask() -> Path:
+            async with self._client.stream("GET", path, params=params) as answer:
+                if answer.status_code == httpx.codes.TEMPORARY_REDIRECT:
+                    return await self._save_from_store(answer, to, name)
+                return await save(await _granted(answer), to, name, announced_digest(answer))
+
+        return await patiently(self.url, ask)
+
+    async def _save_from_store(self, answer: httpx.Response, to: str | PathLike[str], name: str) -> Path:
+        """The link is all that the store gets to see: no header of ours goes there, and no further link is followed."""
+        link = answer.headers.get("Location", "")
+        try:
+            trust = not is_local(link)
+        except ValueError:
+            raise UnexpectedAnswer("the service answered with a link that leads to no web address") from None
+        plain = httpx.AsyncClient(timeout=self.timeout, trust_env=trust, follow_redirects=False)
+        async with plain as store, store.stream("GET", link) as found:
+            return await save(await _granted(found), to, name, announced_digest(answer))
+
+    async def delete(self, path: str) -> None:
+        heard = False
+
+        async def ask() -> None:
+            nonlocal heard
+            again, heard = heard, True
+            try:
+                await self._once("DELETE", path)
+            except NotFound:
+                # The first time it was done, and only the answer was lost.
+                if not again:
+                    raise
+
+        await patiently(self.url, ask)
+
+    async def probe(self, path: str) -> httpx.Response:
+        """One try, and whatever comes back: what a refusal says is of interest too."""
+        return await self._client.get(path)
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, headers: Mapping[str, str] | None = None, timeout: float | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """One try: what to do when it breaks off is for the caller to know."""
+        async with self._client.stream("GET", path, headers=headers, timeout=timeout or self.timeout) as answer:
+            yield await _granted(answer)
+
+    def _read(self, kind: type[Value], content: bytes) -> Value:
+        value = read(kind, content)
+        bind(value, self)
+        return value
+
+    async def _ask(self, method: str, path: str, pauses: Sequence[float] = PAUSES, **request: Any) -> httpx.Response:
+        return await patiently(self.url, lambda: self._once(method, path, **request), pauses)
+
+    async def _once(self, method: str, path: str, **request: Any) -> httpx.Response:
+        answer = await self._client.request(method, path, **request)
+        if not answer.is_success:
+            raise refusal(answer)
+        return answer
+
+
+async def _granted(answer: httpx.Response) -> httpx.Response:
+    if not answer.is_success:
+        await answer.aread()
+        raise refusal(answer)
+    return answer
