@@ -11,8 +11,10 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 
+from engine import capsule
 from engine.aims import Classify, Reconstruct, ReconstructSquares
 from engine.class_data import ClassTaskData, ClassTest, earlier_tests, load_class_task, spans
 from engine.class_refresh import ClassRefreshed, class_refresh
@@ -33,6 +35,7 @@ from engine.teach import Taught, teach
 from engine.weights import WEIGHTS, load_network, save_weights
 from engine.work import Product, Report, Work
 from flashcards.contract.architecture import ClassifierFamily
+from flashcards.contract.capsule import Capsule
 from flashcards.contract.results import TaskMeasure
 
 AUTOENCODER = Product("autoencoder.safetensors", "application/octet-stream")
@@ -66,6 +69,7 @@ class ClassDone:
     measured: list[Measured | None]  # of every task so far, None where its images are gone
     row: list[TaskMeasure]
     refreshed: list[ClassRefreshed]
+    capsule: Capsule | None  # of the new task
     worst: Forgetting | None
 
     @property
@@ -264,6 +268,7 @@ class ClassDesk:
             class_refresh(setting, number, task, network, None if maker is None else maker.network, digest)
             for number, task in enumerate(self.work.learner.tasks, start=1)
         ]
+        new_capsule = None if maker is None else self._measured_capsule(maker.network, digest)
         earlier = self._earlier()
         names = [*(task.name for task in self.work.learner.tasks), self.name]
         measured = [
@@ -277,7 +282,15 @@ class ClassDesk:
             for each, value in zip(row, [*estimates, row[-1].accuracy], strict=True)
         ]
         worst = forgetting(earlier, row, [each.agreement for each in refreshed])
-        return ClassDone(strategy, material, answerer, maker, measured, row, refreshed, worst)
+        return ClassDone(strategy, material, answerer, maker, measured, row, refreshed, new_capsule, worst)
+
+    def _measured_capsule(self, network: Autoencoder, digest: str | None) -> Capsule:
+        """Of the new task, by class as well, while its images are there."""
+        images, place = self.data.task.images, self.data.place
+        where = (self.chunk, self.device, self.stop_if_asked)
+        whole = capsule.measure(network, images, np.arange(len(images)), *where).capsule(digest)
+        class_N = self.data.labels_N - place.first
+        return replace(whole, by_class=capsule.measure_classes(network, images, class_N, place.classes, *where))
 
     def _earlier(self) -> list[TaskMeasure]:
         """The base version's row; what it does not say is measured where there are images."""

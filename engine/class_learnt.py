@@ -1,15 +1,11 @@
 """What comes of a task that a learner of classes has learnt: files of the new version, its row, pictures of both."""
 
-from dataclasses import replace
-
-import numpy as np
 import torch
 
 from engine import capsule
 from engine.class_desk import AUTOENCODER, ClassDesk, ClassDone
 from engine.class_learn_plots import save_accuracies, save_curves, save_mistakes
 from engine.class_measures import accuracy, constant_accuracy, scores
-from engine.files import digest_of
 from engine.learnt import save_kept
 from engine.models import build
 from engine.pictures import save_reconstructions
@@ -23,7 +19,7 @@ from flashcards.contract.strategies import KEEPS_DATA
 
 
 def class_outcome(desk: ClassDesk, done: ClassDone) -> Outcome:
-    capsules = [*(each.capsule for each in done.refreshed), _measured(desk, done)]
+    capsules = [*(each.capsule for each in done.refreshed), done.capsule]
     kept = done.strategy.end(done.answerer.network)
     saved = [
         capsule.save(desk.work.out, each, capsule.of_task(number))
@@ -37,18 +33,6 @@ def class_outcome(desk: ClassDesk, done: ClassDone) -> Outcome:
 
 def _maker_file(desk: ClassDesk) -> list[Product]:
     return [AUTOENCODER] if (desk.work.out / AUTOENCODER.name).exists() else []
-
-
-def _measured(desk: ClassDesk, done: ClassDone) -> Capsule | None:
-    """The capsule of the new task, by class as well, while its images are there."""
-    if done.maker is None:
-        return None
-    images, place, network = desk.data.task.images, desk.data.place, done.maker.network
-    where = (desk.chunk, desk.device, desk.stop_if_asked)
-    meter = capsule.measure(network, images, np.arange(len(images)), *where)
-    whole = meter.capsule(digest_of(desk.work.out / AUTOENCODER.name))
-    class_N = desk.data.labels_N - place.first
-    return replace(whole, by_class=capsule.measure_classes(network, images, class_N, place.classes, *where))
 
 
 def _pictures(desk: ClassDesk, done: ClassDone) -> list[Product]:
