@@ -53,6 +53,7 @@ def bench(steps, sets, monkeypatch, capsys):
     return go
 
 
+@pytest.mark.slow
 def test_tasks_get_their_figures_and_the_gates_decide(bench):
     words = f"--images 100 --architecture {NET} --autoencoder {AE} --strategies flashcards,naive"
     code, told = bench(classification.main, words)

@@ -36,6 +36,7 @@ class OnASmallDisk(ServiceProcess):
         self.wait_until_ready()
 
 
+@pytest.mark.slow
 def test_a_full_disk_fails_the_job_and_not_the_service(tmp_path):
     service = OnASmallDisk(tmp_path / "home", threads=1)
     try:

@@ -72,7 +72,7 @@ def test_a_killed_training_ends_with_the_same_weights(ground, kill):
     assert_work_tidy(stack.ledger, stack.home / "work")
 
 
-@pytest.mark.parametrize("ground", ["embedded", pytest.param("servers", marks=slow)], indirect=True)
+@slow
 def test_a_stopped_service_gives_its_job_back_and_goes_on_later(ground):
     """SIGTERM, as a deploy sends it: nothing is lost, and it costs no try."""
     client, stack, unbroken = ground.client, ground.stack, ground.unbroken

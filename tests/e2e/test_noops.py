@@ -65,8 +65,9 @@ def times_run(stack: ServersStack) -> Counter[str]:
     return Counter(json.loads(line)["job"] for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("jobs", [50, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("jobs", [2000])
 def test_none_is_lost_and_none_is_run_twice(stack, jobs):
     posted: list[str] = []
     restarting = threading.Thread(target=restart_servers, args=(stack, posted, jobs))

@@ -51,7 +51,7 @@ class Place:
             time.sleep(0.05)
 
 
-@pytest.fixture(scope="module", params=["folder", "s3"])
+@pytest.fixture(scope="module", params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def place(request, tmp_path_factory):
     home = tmp_path_factory.mktemp("retention") / "home"
     tempo = {"threads": 1, "reap_seconds": 0.5}

@@ -87,6 +87,7 @@ def test_a_budget_counts_wrong_answers(first, new_report, never):
         run(work, new_report(), never)
 
 
+@pytest.mark.slow
 def test_the_first_network_stays_while_the_second_learns_and_both_resume(first, kept, new_report, never):
     """Stopped in each of the two trainings, the job ends with the bits of an unbroken one."""
     unbroken = {name: (kept.work.out / name).read_bytes() for name in ("model.safetensors", "autoencoder.safetensors")}

@@ -1,3 +1,5 @@
+import shutil
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,15 +16,37 @@ from ledger.tables import DEFAULT_TENANT
 SPEC = {"kind": "capture", "model": "model_" + "0" * 32, "count": 4}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def db(request, tmp_path):
-    """A database made by the real migrations, of each kind that the service runs on."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    else:
-        url = new_database(request.getfixturevalue("postgres_url"), uuid4().hex)
+def migrated(url: str) -> str:
     database = Database(url)
     migrate(database)
+    database.close()
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_file(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("migrated") / "ledger.db"
+    migrated(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_name(postgres_url) -> str:
+    name = uuid4().hex
+    migrated(new_database(postgres_url, name))
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def db(request, tmp_path):
+    """Of each kind that the service runs on, made by the real migrations: once, and every test has a copy."""
+    if request.param == "sqlite":
+        copy = shutil.copy(request.getfixturevalue("sqlite_file"), tmp_path / "ledger.db")
+        url = f"sqlite:///{copy}"
+    else:
+        template = request.getfixturevalue("postgres_name")
+        url = new_database(request.getfixturevalue("postgres_url"), uuid4().hex, template)
+    database = Database(url)
     yield database
     database.close()
 

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -88,7 +89,13 @@ class Lifecycle(RuleBasedStateMachine):
         assert_ledger_sound(self.db)
 
 
-TestRules = Lifecycle.TestCase
-TestRules.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+LASTING = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "stateful_step_count": 20}
+
+
+class TestRules(Lifecycle.TestCase):
+    settings = settings(max_examples=4, **LASTING)
+
+
+@pytest.mark.slow
+class TestRulesAtLength(Lifecycle.TestCase):
+    settings = settings(max_examples=25, **LASTING)

@@ -153,9 +153,10 @@ def redis_server(folder: Path) -> Iterator[str]:
         yield server.url
 
 
-def new_database(url: str, name: str) -> str:
+def new_database(url: str, name: str, template: str = "template1") -> str:
+    """Empty, or a copy of the database `template`, which nobody may be connected to."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
     return f"{url.rsplit('/', 1)[0]}/{name}"
 
 
