@@ -45,7 +45,7 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
     share = max(1, images // 10)
     every = [
         ClassMethod("flashcards", {"kind": "flashcards", "count": cards}),
-        ClassMethod("paper's loss", {"kind": "flashcards", "count": cards, "loss": "soft_labels", "by_class": False}),
+        ClassMethod("local_distill", {"kind": "flashcards", "count": cards, "loss": "local_distill", "by_class": True}),
         ClassMethod("naive", {"kind": "naive"}),
         ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
         ClassMethod("si", {"kind": "si"}),

@@ -20,14 +20,13 @@ from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
 NAMES = {
-    "flashcards": "flashcards (ours: local_distill, by class)",
-    "paper's loss": "flashcards, the paper's loss",
+    "local_distill": "flashcards, local_distill, by class",
     "naive": "naive (SFT)",
     "joint": "joint (cumulative)",
     "vae_replay": "vae_replay (GR)",
 }
 TASK_METHODS = ("joint", "naive", "ewc", "si", "lwf", "imm mean", "imm mode", "vae_replay", "eeil", "agem")
-CARDS = ("paper's loss", "flashcards")
+CARDS = ("flashcards", "local_distill")
 SESSION_METHODS = ("naive", "joint", "ewc", "si", "imm mode", "eeil", "agem")
 Lines = list[str]
 

@@ -21,11 +21,11 @@ class Flashcards(Record):
     weight: Weight = 1.0
     fresh: bool = Field(default=False, description="true: other cards in every epoch")
     loss: Literal["soft_labels", "local_distill"] = Field(
-        default="local_distill",
+        default="soft_labels",
         description="classification: the paper's loss on cards, or one that treats new classes among themselves",
     )
     by_class: bool = Field(
-        default=True, description="classification: cards of a task in balance over its classes, from moments of each"
+        default=False, description="classification: cards of a task in balance over its classes, from moments of each"
     )
 
 

@@ -10,7 +10,7 @@ from making import finished, npz, push_dataset, push_model, wait_for
 
 TINY = "tasknet_width_4_hidden_32_latent_8"
 LESSON = {"epochs": 8, "autoencoder_epochs": 16, "batch_size": 16, "learning_rate": 0.004}
-CARDS = {"kind": "flashcards", "count": 64}
+CARDS = {"kind": "flashcards", "count": 64, "by_class": True}
 
 
 def some(digits, classes, most=150, labels=lambda y: y) -> bytes:

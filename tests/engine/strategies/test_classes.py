@@ -367,8 +367,7 @@ class TestFlashcards:
         assert torch.allclose(loss, error + 0.5 * (soft + drift), atol=1e-6)
 
     def test_local_distill_lets_heads_alone_tell_tasks_apart(self, setting, cards):
-        found, taught = setting({"kind": "flashcards", "weight": 0.5}), network()
-        assert found.config.loss == "local_distill"
+        found, taught = setting({"kind": "flashcards", "weight": 0.5, "loss": "local_distill"}), network()
         strategy = self.made(found, taught, cards)
         x, labels = batch(found)
         loss, error = strategy.loss(x, labels, Standing())
