@@ -43,6 +43,7 @@ class ClassFlashcards(Strategy):
         config: Flashcards = setting.config
         self.setting, self.weight, self.fresh = setting, config.weight, config.fresh
         self.sources: list[TaskCards] = []
+        self.of_recipe: Replay | None = None
         if setting.base is None:
             return
         if setting.maker is None:
@@ -53,6 +54,7 @@ class ClassFlashcards(Strategy):
         if self.sources:
             self.heads_KL = torch.cat([head.weight for head in setting.base.heads])
             self._make(epoch=0)
+            self.of_recipe = self.replay
 
     def _open(self, config: Flashcards) -> list[TaskCards]:
         """Of the tasks that the autoencoder knows: those with a capsule, or all where latents come from none."""
@@ -117,4 +119,4 @@ class ClassFlashcards(Strategy):
         return error + self.weight * kept + heads, error
 
     def products(self) -> Iterable[Product]:
-        return () if self.replay is None else [save_sheet(self.setting, self.replay.images.x_NHWC)]
+        return () if self.of_recipe is None else [save_sheet(self.setting, self.of_recipe.images.x_NHWC)]

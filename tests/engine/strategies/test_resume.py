@@ -71,7 +71,7 @@ OTHER_CLASSES = [
     {"kind": "eeil", "size": 20},
     {"kind": "flashcards", "count": 40, "loss": "soft_labels", "fresh": True},
     {"kind": "vae_replay", "count": 40},
-    {"kind": "imm"},
+    {"kind": "imm", "merge": "mode", "weight": 1e-4},
     {"kind": "agem", "size": 20},
     {"kind": "si"},
     {"kind": "ewc"},
