@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
+from safetensors.torch import load_file
 from threadpoolctl import threadpool_limits
 
 from benchmarks import ablations, real
@@ -30,7 +31,7 @@ from engine.errors import Collapsed
 from engine.models import build
 from engine.run import run
 from engine.spectral import weighted_alpha
-from engine.weights import load_network
+from engine.weights import WEIGHTS, load_network
 from engine.work import CardsInput, DatasetInput, ModelInput, Work
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import ImageShape
@@ -322,7 +323,12 @@ class Lab:
         self._measure_what_collapsed(out, architecture, dataset)
         model = self._model_at(out, architecture)
         result = self._run(spec, inner, model=model, dataset=self._dataset(dataset))
-        return {"test_mae": result["mae"], "test_constant_mae": result["constant_mae"], "architecture": architecture}
+        return {
+            "test_mae": result["mae"],
+            "test_constant_mae": result["constant_mae"],
+            "architecture": architecture,
+            "weighted_alpha": alpha_of(load_file(out / WEIGHTS.name)),  # also of what collapsed, and so told nothing
+        }
 
     def _measure_what_collapsed(self, out: Path, architecture: str, dataset: str) -> None:
         """A network that collapsed has no capsule by itself, and the experiment goes on with it all the same."""

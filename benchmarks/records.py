@@ -51,6 +51,11 @@ class Records:
         """Which made these steps."""
         return sorted({line["commit"] for line in self._lines(size) if line["step"] in steps})
 
+    def link(self, size: str, docs: Path) -> str:
+        """For a report in `docs`."""
+        path = self._path(size)
+        return f"[steps]({path.relative_to(docs).as_posix()})" if path.is_relative_to(docs) else f"`{path.name}`"
+
     def _lines(self, size: str) -> list[dict[str, Any]]:
         path = self._path(size)
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

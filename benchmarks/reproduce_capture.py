@@ -238,7 +238,7 @@ def write(edition: Edition) -> Path:
         f"{size.epochs} epochs in batches of {size.batch} for parent and child, as many cards as training images.",
         "The paper has 50,000 to 60,000 images, 100 epochs and 5 runs.",
         f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores. Figures of every step, and the",
-        f"commit that made it: [steps](reproduction/steps/{size.name}.jsonl).",
+        f"commit that made it: {report.lab.records.link(size.name, report.docs)}.",
         "",
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn from the capsule,",
         "which was kept from the data. Both take one step back from the decoder's blur, and no pass (r = 0).",

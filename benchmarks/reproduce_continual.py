@@ -235,6 +235,7 @@ def _shown(picture: Path, docs: Path) -> str:
 
 def write(report: Report, names: list[str]) -> Path:
     size = report.course.size
+    steps = report.course.records.link(size.name, report.docs)
     head = [
         "# The paper, reproduced: learning task after task",
         "",
@@ -242,7 +243,7 @@ def write(report: Report, names: list[str]) -> Path:
         f"task, mean and deviation over {len(size.seeds)} seed(s); {report.architecture}, {size.image}, {size.images}",
         f"training and {size.tests} test images a dataset, {size.epochs} epochs a task without early stop,",
         f"{report.cards} cards or draws in all. The paper has blk_4_fil_64, 50,000 to 60,000 images, 100 epochs and 5",
-        f"runs. Figures of every step, and the commit that made it: [steps](reproduction/steps/{size.name}.jsonl).",
+        f"runs. Figures of every step, and the commit that made it: {steps}.",
         "The other half, on capture, is in [reproduction.md](reproduction.md), made by `make reproduce-capture`.",
     ]
     sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
