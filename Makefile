@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: install serve demo test test-all chaos check format openapi client clean screenshots
 .PHONY: bench-service bench-scale bench-page bench-capture bench-capture-speed bench-capture-cost reproduce-capture
 .PHONY: bench-continual bench-continual-speed reproduce-continual
-.PHONY: bench-classification reproduce-classification
+.PHONY: bench-classification reproduce-classification bench-webhooks bench-queue bench-shards bench-mlflow
 
 install: .venv/.installed
 
@@ -28,8 +28,9 @@ demo: install
 test: .venv/.test-installed
 	$(BIN)/python -m pytest -m "not slow" -n 3 --dist worksteal
 
-test-all: .venv/.test-installed
-	$(BIN)/python -m pytest
+# What is slow measures time or takes all there is, so it runs alone.
+test-all: test
+	$(BIN)/python -m pytest -m slow
 
 # A hundred kills on each stack; `make chaos CHAOS="--stack servers --kills 20 --seeds 1,2,3"` says otherwise.
 chaos: .venv/.test-installed
@@ -86,8 +87,20 @@ bench-classification: .venv/.test-installed
 reproduce-classification: .venv/.test-installed
 	$(BIN)/python -m benchmarks.reproduce_classification $(REPRODUCE)
 
+# `make bench-mlflow BENCH="--trials 30"`: more of them, on a machine that others use too.
+bench-mlflow: .venv/.test-installed
+	$(BIN)/python -m benchmarks.mlflow_mirror $(BENCH)
+
 bench-scale: .venv/.test-installed
 	$(BIN)/python -m benchmarks.scale
+
+# A gate: it fails where an event did not arrive. `make bench-webhooks BENCH=100`: fewer of them.
+bench-webhooks: .venv/.test-installed
+	$(BIN)/python -m benchmarks.webhooks $(BENCH)
+
+# 2,000 jobs by HTTP and 2,000 by the broker, at once: fails where one is lost or run twice.
+bench-queue: .venv/.test-installed
+	$(BIN)/python -m benchmarks.queue_door
 
 # Needs Chromium and its driver. `make bench-page BENCH=watchers`: one half of it.
 bench-page: .venv/.test-installed
@@ -99,6 +112,10 @@ bench-capture-speed: .venv/.test-installed
 # `make bench-capture-cost BENCH="--architecture blk_4_fil_64"`: the paper's size.
 bench-capture-cost: .venv/.test-installed
 	$(BIN)/python -m benchmarks.capture_cost $(BENCH)
+
+# `make bench-shards BENCH="--count 2048 --rounds 1"`: sooner, and less sure.
+bench-shards: .venv/.test-installed
+	$(BIN)/python -m benchmarks.shards $(BENCH)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis *.egg-info

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from engine import sources
+from engine.gaussian import of_capsule
 from engine.sources.latent import Decoding
 
 
@@ -31,14 +32,22 @@ class Bare(Decoded, Toneless):
     """Neither."""
 
 
-ABLATIONS: dict[str, type[Decoding]] = {"decoded": Decoded, "toneless": Toneless, "bare": Bare}
+#: How latents are decoded. In all of them those of a capsule are drawn from its Gaussian as it is.
+ABLATIONS: dict[str, type[Decoding]] = {
+    "narrow": Decoding,
+    "decoded": Decoded,
+    "toneless": Toneless,
+    "bare": Bare,
+}
 
 
 @contextmanager
 def in_place(name: str | None) -> Iterator[None]:
-    """While it lasts, latents are decoded like this."""
-    sources.Decoding = ABLATIONS[name] if name else Decoding
+    """While it lasts, latents are drawn and decoded like this."""
+    before = sources.Decoding, sources.around_capsule
+    if name:
+        sources.Decoding, sources.around_capsule = ABLATIONS[name], of_capsule
     try:
         yield
     finally:
-        sources.Decoding = Decoding
+        sources.Decoding, sources.around_capsule = before

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from rich.console import Console
 from safetensors.torch import load_file
 from threadpoolctl import threadpool_limits
@@ -253,9 +254,8 @@ class Lab:
             return Made(folder, {})
         result = self._known(folder, key)
         if result is None:
-            result = self._do(folder, make)
-            self._record(key, result)
-            self._tell(key, cost, result["step_seconds"])
+            with _alone(folder):
+                result = self._known(folder, key) or self._do_first(folder, key, cost, make)
         self.used[key] = made = Made(folder, result, lambda: self._do_again(folder, key, make))
         return made
 
@@ -272,6 +272,12 @@ class Lab:
         self._recorded[key] = result
         self.records.add(self.size.name, key, result)
 
+    def _do_first(self, folder: Path, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        result = self._do(folder, make)
+        self._record(key, result)
+        self._tell(key, cost, result["step_seconds"])
+        return result
+
     def _do(self, folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         """Made apart and moved when it is whole: later steps may lie in the folder already, from before."""
         part = folder.with_name(f"{folder.name}.part")
@@ -287,10 +293,11 @@ class Lab:
 
     def _do_again(self, folder: Path, key: str, make: Callable[[Path], dict[str, Any]]) -> None:
         """For its files alone: its figures are known, and stay as they were told."""
-        if _done(folder).exists():
-            return
-        self.console.print(f"        {key} once more, for its files")
-        here, told = self._do(folder, make), self._recorded[key]
+        with _alone(folder):
+            if _done(folder).exists():
+                return
+            self.console.print(f"        {key} once more, for its files")
+            here, told = self._do(folder, make), self._recorded[key]
         for name in ("test_mae", "validation_mae"):
             if name in told and not math.isclose(here[name], told[name], rel_tol=1e-6):
                 self.console.print(f"        {name} is {here[name]:.6f} here, and {told[name]:.6f} in the record")
@@ -366,6 +373,12 @@ class Lab:
 
     def _key(self, made: Made) -> str:
         return made.place.relative_to(self.folder / self.size.name).as_posix().replace("/", "+")
+
+
+def _alone(folder: Path) -> FileLock:
+    """Two commands may be at work on different parts of one report, and want the same step."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(folder.with_name(f"{folder.name}.lock"))
 
 
 def _done(folder: Path) -> Path:

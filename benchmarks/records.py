@@ -74,8 +74,11 @@ def records_of(asked: argparse.Namespace) -> Records:
 
 
 def _commit() -> str:
-    """The tree that is at work; a plus says that it was not as committed."""
-    told = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+", "--abbrev=10"], cwd=ROOT, capture_output=True, text=True
-    )
-    return told.stdout.strip() or "unknown"
+    """The tree that is at work; a plus says that its code was not as committed. The docs it writes do not count."""
+    commit = _git("describe", "--always", "--abbrev=10")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    return f"{commit}{'+' if changed else ''}" if commit else "unknown"
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()

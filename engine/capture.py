@@ -1,6 +1,7 @@
 """The capture job: Algorithm 1 of the paper on one frozen autoencoder, and what can be said of the cards it makes."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,69 +13,95 @@ from engine.choice import ENOUGH, Bench, choose_r, choose_source
 from engine.data import Images
 from engine.errors import NoPass, Stopped
 from engine.files import digest_of
-from engine.making import SHEET, SOURCE, make_cards
+from engine.making import SHEET, SOURCE, make_cards, save_pictures
 from engine.models import chunk_size
 from engine.models.blk import multiplications
+from engine.passes import Passes
 from engine.passes.choose import choose
 from engine.probe import forward_unverified
 from engine.sources import Source
+from engine.splitting import shards_of
 from engine.standing import Steps
 from engine.sweep import AHEAD, first_minimum
 from engine.weights import load_network
 from engine.work import ModelInput, Outcome, Report, Work
 from flashcards.contract.recipe import Recipe
 from flashcards.contract.results import CaptureResult, CardMeasures
+from flashcards.contract.shards import Split
 from flashcards.contract.specs import CaptureSpec
 
 
 def capture(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     spec: CaptureSpec = work.spec
-    model, device = work.model, torch.device(work.device)
-    network = load_network(model, device)
-    unverified = forward_unverified(network, model, device)
-    chunk = chunk_size(model.architecture, model.input)
-
-    def stop_if_asked() -> None:
-        if stop():
-            raise Stopped(f"stopped after 0 of {spec.count} cards")
-
-    bench = Bench(network, model, capsule.load(model), device, chunk, stop_if_asked)
+    bench = open_bench(work, stop)
     source = choose_source(bench, spec.source, spec.seed, report)
     r = choose_r(bench, spec.r, source, report)
     if r == 0 and source.starts_as_image:
         raise NoPass(f"source {source.name} starts from images, which are no cards before a pass: take r of at least 1")
 
-    passes = choose(
-        network,
-        model.input,
-        model.range,
-        multiplications=_multiplications(model),
-        images=spec.count * r,
-        chunk=chunk,
-        device=device,
-        threads=work.threads,
-        note=report.note,
-        named=spec.backend if work.resume is None else standing.backend_of(work.resume),
-    )
+    named = spec.backend if work.resume is None else standing.backend_of(work.resume)
+    passes = choose_passes(work, bench, r, named, report)
     if spec.backend not in (None, passes.name):
         report.note(
             f"{spec.backend} cannot run here: {passes.name} makes these cards, and their last digits may differ from "
             "those that the recipe made before"
         )
-    steps, seconds = make_cards(work, passes, source, r, chunk, report, stop)
-    images = Images(np.load(work.out / CARDS.name, mmap_mode="r"), model.range)
-    measures = measure_cards(network, images, chunk, bench.capsule, device)
+    recipe = _recipe(work, source, r, passes.name, bench.chunk)
+    shards = shards_of(work, passes, source, r, bench.chunk, stop)
+    if len(shards) > 1:
+        return Outcome(Split(recipe=recipe, shards=shards), [])
+    show = partial(save_pictures, work, source, bench.chunk)
+    steps, seconds = make_cards(work, passes, source, r, bench.chunk, report, stop, show)
+    return conclude(work, bench, source, recipe, steps, seconds, report)
+
+
+def open_bench(work: Work, stop: Callable[[], bool]) -> Bench:
+    model, device = work.model, torch.device(work.device)
+
+    def stop_if_asked() -> None:
+        if stop():
+            raise Stopped(f"stopped after 0 of {work.spec.count} cards")
+
+    network = load_network(model, device)
+    forward_unverified(network, model, device)  # raises where a probe says so, before anything is made
+    chunk = chunk_size(model.architecture, model.input)
+    return Bench(network, model, capsule.load(model), device, chunk, stop_if_asked)
+
+
+def choose_passes(work: Work, bench: Bench, r: int, named: str | None, report: Report) -> Passes:
+    model = work.model
+    return choose(
+        bench.network,
+        model.input,
+        model.range,
+        multiplications=_multiplications(model),
+        images=work.spec.count * r,
+        chunk=bench.chunk,
+        device=bench.device,
+        threads=work.threads,
+        note=report.note,
+        named=named,
+    )
+
+
+def conclude(
+    work: Work, bench: Bench, source: Source, recipe: Recipe, steps: Steps, seconds: float, report: Report
+) -> Outcome:
+    """What can be said of the cards in cards.npy."""
+    spec, cards = work.spec, work.out / CARDS.name
+    images = Images(np.load(cards, mmap_mode="r"), work.model.range)
+    measures = measure_cards(bench.network, images, bench.chunk, bench.capsule, bench.device)
     if (words := in_words(measures)) is not None:
         report.note(words)
     result = CaptureResult(
-        recipe=_recipe(work, source, r, passes.name, chunk),
-        forward_unverified=unverified,
-        cards_digest=digest_of(work.out / CARDS.name),
-        cards_size=(work.out / CARDS.name).stat().st_size,
+        recipe=recipe,
+        forward_unverified=forward_unverified(bench.network, work.model, bench.device),
+        cards_digest=digest_of(cards),
+        cards_size=cards.stat().st_size,
         gamma1=steps.gamma1,
         gamma2=steps.gamma2,
-        mean_step=[total / spec.count for total in steps.sums],
-        **_properties(bench, source, r, steps, measures),
+        mean_step=steps.mean(spec.count),
+        **_properties(bench, source, recipe.r, steps, measures),
         measures=measures,
         seconds=seconds,
         cards_per_second=spec.count / seconds,
@@ -115,4 +142,6 @@ def _properties(bench: Bench, source: Source, r: int, steps: Steps, measures: Ca
     p1 = steps.gamma2[-1] < bench.capsule.facts.eps1 if r else None
     flsd = bench.look(source, r + AHEAD).flsd
     nearest = flsd[first_minimum(flsd, start=1 if source.starts_as_image else 0)]
-    return {"p1": p1, "p2": flsd[r] <= ENOUGH * nearest, "flsd_by_pass": flsd[: r + 1]}
+    # Without a pass there is no r to judge, and latents are drawn wide on purpose.
+    p2 = flsd[r] <= ENOUGH * nearest if r else None
+    return {"p1": p1, "p2": p2, "flsd_by_pass": flsd[: r + 1]}

@@ -8,6 +8,7 @@ from typing import BinaryIO, Self
 
 import numpy as np
 
+from engine.errors import CardsUnfit
 from engine.pictures import quantize
 from engine.work import Product
 from flashcards.contract.image import ImageShape
@@ -57,6 +58,17 @@ class CardFile:
         """Begin with cards that an earlier attempt has made."""
         shutil.copyfileobj(source, self._file, COPIED_AT_ONCE)
         self.count = count
+
+    def join(self, path: Path) -> None:
+        """Behind these, the cards of a file of the same kind."""
+        cards_NHWC = np.load(path, mmap_mode="r", allow_pickle=False)
+        kind = (cards_NHWC.shape[1:], cards_NHWC.dtype, cards_NHWC.offset)
+        if kind != (tuple(self.image), np.dtype(DESCR[self.dtype]), HEADER):
+            raise CardsUnfit(f"{path.name} holds {cards_NHWC.dtype} of {cards_NHWC.shape}: it is no part of this set")
+        with path.open("rb") as source:
+            source.seek(HEADER)
+            shutil.copyfileobj(source, self._file, COPIED_AT_ONCE)
+        self.count += len(cards_NHWC)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

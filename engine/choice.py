@@ -34,6 +34,7 @@ class Bench:
     device: torch.device
     chunk: int
     between: Callable[[], None]
+    wide: bool = True  # cards to learn from; else cards to measure by, as close to the data as the capsule knows
 
     @property
     def around(self) -> Gaussian | None:
@@ -43,7 +44,7 @@ class Bench:
         return min(count, SAMPLE, max(self.chunk, SAMPLE_BYTES // (4 * self.model.input.pixels)))
 
     def open(self, name: str, seed: int, by_class: bool = False) -> Source:
-        return open_source(name, seed, self.network, self.model, self.capsule, self.device, by_class)
+        return open_source(name, seed, self.network, self.model, self.capsule, self.device, by_class, self.wide)
 
     def look(self, source: Source, passes: int, count: int = SAMPLE) -> Sweep:
         return sweep(

@@ -42,7 +42,7 @@ def class_refresh(
     seed = derived_seed(setting.work.spec.seed, OWN_STREAM + number)
     latent = math.prod(setting.work.learner.autoencoder.latent_shape(setting.images.shape))
     count = min(MOST, max(FEWEST, A_NUMBER * latent))
-    cards = open_task_cards(setting, task, count, seed, by_class=True)
+    cards = open_task_cards(setting, task, count, seed, by_class=True, wide=False)
     cards_NHWC = cards.make()
     agreement = _agreement(setting, number, classifier, cards_NHWC)
     if maker is None:

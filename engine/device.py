@@ -1,5 +1,8 @@
 """How torch is set before any work, and how to name what ran it."""
 
+import platform
+from pathlib import Path
+
 import torch
 
 
@@ -16,3 +19,19 @@ def prepare(device: str, threads: int) -> None:
 
 def backend(device: str) -> str:
     return f"torch-{torch.__version__}-{device}"
+
+
+def memory(device: str) -> tuple[int, int] | None:
+    """Bytes used, by whomever, and bytes in all; None where the device has no memory of its own."""
+    if torch.device(device).type != "cuda":
+        return None
+    free, total = torch.cuda.mem_get_info(device)
+    return total - free, total
+
+
+def processor(device: torch.device) -> str:
+    """Its type. Where the type is another, a sum may be taken in another order, and end in other digits."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    named = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return named[0].partition(":")[2].strip() if named else platform.machine()

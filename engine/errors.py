@@ -4,9 +4,12 @@ EngineError
 ├── DatasetUnfit    these images cannot be used for what was asked
 ├── CardsUnfit      nor these cards
 ├── Collapsed       the network learnt no more than one constant image
+├── NetworkUnfit    this network cannot be run
 ├── ForwardMismatch the network we built is not the one its owner has
+├── ExportMismatch  nor a file that we made of it
 ├── NoCapsule       what was asked needs a capsule
 ├── NoPass          patterns that were to become cards without a pass
+├── OtherMake       a shard whose cards would not go with those of the others
 ├── ForgotTooMuch   earlier tasks became worse than the budget allows
 ├── NothingLearnt   no learner of a comparison came to its end
 ├── StrategyUnfit   this learner cannot keep its knowledge that way
@@ -46,9 +49,19 @@ class Collapsed(EngineError):
     title = "The training collapsed"
 
 
+class NetworkUnfit(EngineError):
+    type = "network-unfit"
+    title = "The network cannot be run"
+
+
 class ForwardMismatch(EngineError):
     type = "forward-mismatch"
     title = "The network does not give the answers of its probe"
+
+
+class ExportMismatch(EngineError):
+    type = "export-mismatch"
+    title = "The exported file does not give the answers of the network"
 
 
 class NoCapsule(EngineError):
@@ -59,6 +72,11 @@ class NoCapsule(EngineError):
 class NoPass(EngineError):
     type = "no-pass"
     title = "A pattern is no card before a pass"
+
+
+class OtherMake(EngineError):
+    type = "other-make"
+    title = "The shards would not be of one make"
 
 
 class ForgotTooMuch(EngineError):

@@ -5,7 +5,7 @@ and C2 = B^T B, the last term is the sum of the singular values of A B^T. A is t
 to decompose has as many rows as there are cards, however long a latent is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,18 @@ class Gaussian:
         if self.triangle_DD is not None:
             return float((self.triangle_DD**2).sum())
         return float((self.factor_KD**2).sum() + (self.deviation_D**2).sum())
+
+    @property
+    def deviation(self) -> float:
+        """Root mean square over the numbers of a latent."""
+        return float(np.sqrt(self.total_variance / len(self.mean_D)))
+
+    def widened(self, deviation: float) -> "Gaussian":
+        """With so much more, the same in every direction."""
+        if self.triangle_DD is not None:
+            more_DD = deviation**2 * np.eye(len(self.mean_D))
+            return from_moments(self.mean_D, self.triangle_DD @ self.triangle_DD.T + more_DD)
+        return replace(self, deviation_D=np.sqrt(self.deviation_D**2 + deviation**2))
 
     def draw(self, key_N: np.ndarray, lane: int) -> np.ndarray:
         """One latent for each card: z_ND."""
@@ -77,6 +89,15 @@ def from_moments(mean_D: np.ndarray, covariance_DD: np.ndarray) -> Gaussian:
             jitter *= 10
 
 
+def of_sample(z_ND: np.ndarray) -> Gaussian:
+    """Long latents have no covariance in memory: the centred sample itself is its root."""
+    if len(z_ND) > z_ND.shape[1]:
+        z_ND = z_ND.astype(np.float64)
+        return from_moments(z_ND.mean(0), np.atleast_2d(np.cov(z_ND.T)))
+    mean_D, root_ND = _centred(z_ND)
+    return Gaussian(mean_D, factor_KD=root_ND, deviation_D=np.zeros_like(mean_D))
+
+
 def spread(z_ND: np.ndarray) -> float:
     """Root mean square distance of two of these latents."""
     return float(np.sqrt(2 * z_ND.astype(np.float64).var(0, ddof=1).sum())) if len(z_ND) > 1 else 0.0
@@ -85,8 +106,7 @@ def spread(z_ND: np.ndarray) -> float:
 def between(z_ND: np.ndarray, other_MD: np.ndarray) -> float:
     """The Frechet distance of two samples, each taken for a Gaussian."""
     if min(len(z_ND), len(other_MD)) > z_ND.shape[1]:
-        other_MD = other_MD.astype(np.float64)
-        return from_moments(other_MD.mean(0), np.atleast_2d(np.cov(other_MD.T))).frechet(z_ND)
+        return of_sample(other_MD).frechet(z_ND)
     # Long latents have no covariance in memory: the centred samples themselves are its roots.
     means, roots = zip(*(_centred(sample) for sample in (z_ND, other_MD)), strict=True)
     common = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()

@@ -36,8 +36,13 @@ def make_cards(
     chunk: int,
     report: Report,
     stop: Callable[[], bool],
+    show: Callable[[int], list[Product]],
+    first: int = 0,
 ) -> tuple[Steps, float]:
-    """Into cards.npy, with two pictures of them; and the seconds it took. Raises Stopped with what there is."""
+    """Into cards.npy, from card number `first` on; and the seconds it took. Raises Stopped with what there is.
+
+    `show` is told how many there are, and makes the pictures of them.
+    """
     spec, model = work.spec, work.model
     card_bytes = model.input.pixels * (4 if spec.dtype == "float32" else 1)
     build = f"{source.name}-{source.version}-{r}-{passes.name}-{work.threads}-{chunk}"
@@ -53,26 +58,23 @@ def make_cards(
                 report.resume_point(standing.write(work.out / "resume", cards, steps, build), cards.count)
                 written, written_at = cards.count, time.monotonic()
 
-        for first in range(cards.count, spec.count, chunk):
-            real = min(chunk, spec.count - first)
-            made = iterate(passes, source.start(first, chunk), r, pace.after_pass, stop)
+        for place in range(cards.count, spec.count, chunk):
+            real = min(chunk, spec.count - place)
+            made = iterate(passes, source.start(first + place, chunk), r, pace.after_pass, stop)
             if made is None:
                 keep(in_time=True)
                 break
             x_BCHW, step_RB = made
             step_RB = step_RB[:, :real].cpu().numpy()
             cards_NHWC = x_BCHW[:real].permute(0, 2, 3, 1).cpu().numpy()
-            _refuse_infinite(step_RB, cards_NHWC, first, r)
+            _refuse_infinite(step_RB, cards_NHWC, first + place, r)
             cards.append(cards_NHWC)
 
             steps.add(step_RB)
             pace.after_chunk(cards.count)
             keep(in_time=time.monotonic() - written_at >= work.resume_seconds)
 
-    products = []
-    if cards.count:
-        _save_pictures(work, source, chunk, cards.count)
-        products = [CARDS, SHEET, SOURCE]
+    products = [CARDS, *show(cards.count)] if cards.count else []
     if cards.count < spec.count:
         raise Stopped(f"stopped after {cards.count} of {spec.count} cards", products)
     return steps, pace.seconds()
@@ -85,7 +87,7 @@ def _take_up(work: Work, cards: CardFile, build: str, r: int, report: Report) ->
     return steps or Steps.begin(r)
 
 
-def _save_pictures(work: Work, source: Source, chunk: int, count: int) -> None:
+def save_pictures(work: Work, source: Source, chunk: int, count: int) -> list[Product]:
     """A chunk at a time: as floats, sixty-four large images would not fit."""
     spec, model = work.spec, work.model
     cards_NHWC = np.load(work.out / CARDS.name, mmap_mode="r")
@@ -97,6 +99,7 @@ def _save_pictures(work: Work, source: Source, chunk: int, count: int) -> None:
         shown[SHEET].append(pictures.to_pixels(some_NHWC, (0, 255) if spec.dtype == "uint8" else model.range))
     for product, parts in shown.items():
         write_whole(work.out / product.name, pictures.sheet(np.concatenate(parts)))
+    return [SHEET, SOURCE]
 
 
 @torch.inference_mode()

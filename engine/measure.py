@@ -1,7 +1,7 @@
 """python -m engine.measure MODEL DATA OUT: a capsule of images, measured where they are.
 
-MODEL is a safetensors file, DATA an npz or a folder of images, OUT where the capsule goes. Standard output gets one
-line of JSON: what the capsule says, and where it lies.
+MODEL is a safetensors or an ONNX file, DATA an npz or a folder of images, OUT where the capsule goes. Standard output
+gets one line of JSON: what the capsule says, and where it lies.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from engine.folder import Folder
 from engine.models import chunk_size
 from engine.weights import load_network
 from engine.work import ModelInput
-from flashcards.contract.architecture import Architecture, architecture_spec
+from flashcards.contract.architecture import Architecture, Onnx, architecture_spec
 from flashcards.contract.image import ImageShape, PixelRange, Shape
 from flashcards.contract.meter import Meter
 
@@ -59,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _asked(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m engine.measure", description="Measure the capsule of a model.")
-    parser.add_argument("model", type=Path, help="a safetensors file")
+    parser.add_argument("model", type=Path, help="a safetensors file, or an ONNX file with the --architecture it has")
     parser.add_argument("data", type=Path, help="an npz, or a folder of images")
     parser.add_argument("out", type=Path, help="where the capsule goes")
     parser.add_argument("--architecture", help="blk_4_fil_64, or JSON; else the file's metadata say it")
@@ -74,14 +74,12 @@ def _complain(text: str) -> int:
 
 
 def _model(asked: argparse.Namespace) -> ModelInput:
-    try:
-        with safe_open(asked.model, "pt") as file:
-            metadata = file.metadata() or {}
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    metadata, shapes = ({}, None) if _is_onnx(asked.model) else _header(asked)
+    if shapes is None and not asked.architecture:
         raise Refused(
-            f"{asked.model} is no safetensors file ({error}); docs/checkpoints.md says how to save one"
-        ) from error
+            f"{asked.model} is an ONNX file: push it to the service first, which finds its latent, and say --attach "
+            "MODEL, or give the architecture of that model as JSON"
+        )
 
     def fact(key: str, parse: Callable[[str], object]) -> object:
         text = getattr(asked, key) or metadata.get(f"flashcards.{key}") or DEFAULTS.get(key)
@@ -97,9 +95,11 @@ def _model(asked: argparse.Namespace) -> ModelInput:
     ends: tuple[float, float] = fact("range", lambda text: TypeAdapter(PixelRange).validate_python(text.split(",")))
     if architecture.task != "reconstruct":
         raise Refused(f"{architecture.name} is a classifier; a capsule is of an autoencoder, which gives images back")
+    if (shapes is None) != isinstance(architecture, Onnx):
+        raise Refused(f"{asked.model} and the architecture {architecture.name} do not go together: one of them is ONNX")
     if (words := architecture.misfit(image)) is not None:
         raise Refused(words)
-    if shapes != dict(architecture.tensors(image)):
+    if shapes is not None and shapes != dict(architecture.tensors(image)):
         raise Refused(
             f"the tensors of {asked.model} are not those of {architecture.name} on {image}; push it to the service and "
             "take the file that `flashcards models pull` gives, where names are as they should be"
@@ -107,6 +107,25 @@ def _model(asked: argparse.Namespace) -> ModelInput:
     with asked.model.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return ModelInput(path=asked.model, digest=digest, architecture=architecture, input=image, range=ends)
+
+
+def _is_onnx(path: Path) -> bool:
+    """It begins with the number of its IR version, which a safetensors file, whose header is JSON, does not."""
+    with path.open("rb") as file:
+        head = file.read(9)
+    return head[:1] == b"\x08" and head[8:9] != b"{"
+
+
+def _header(asked: argparse.Namespace) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+    """Metadata, and the shape of every tensor."""
+    try:
+        with safe_open(asked.model, "pt") as file:
+            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, shapes
+    except SafetensorError as error:
+        raise Refused(
+            f"{asked.model} is no safetensors file ({error}); docs/checkpoints.md says how to save one"
+        ) from error
 
 
 def _architecture(text: str) -> Architecture:

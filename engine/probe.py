@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from engine.errors import ForwardMismatch
 from engine.models import Network
 from engine.work import ModelInput
+from flashcards.contract.architecture import Onnx
 
 # Of the range, or of the spread of the scores: far above the rounding of any build, far below the effect of any other
 # layer.
@@ -30,11 +31,17 @@ def forward_unverified(network: Network, model: ModelInput, device: torch.device
     allowed = ALLOWED * spread
     if not off <= allowed:
         raise ForwardMismatch(
-            f"its answers are off by up to {off:.4g}, and {allowed:.4g} is allowed. Compare your layers with those of "
-            f"{model.architecture.name} (order, padding, pooling, {_layers(model)}), and see that x and y are scaled "
-            "as the network sees them"
+            f"its answers are off by up to {off:.4g}, and {allowed:.4g} is allowed. {_compare(model)}, and see that x "
+            "and y are scaled as the network sees them"
         )
     return False
+
+
+def _compare(model: ModelInput) -> str:
+    if isinstance(model.architecture, Onnx):
+        return f"See that the ONNX file is of the same network, in evaluation mode ({model.architecture.manner})"
+    words = f"{model.architecture.name} (order, padding, pooling, {_layers(model)})"
+    return f"Compare your layers with those of {words}"
 
 
 def _layers(model: ModelInput) -> str:

@@ -47,7 +47,7 @@ def refresh(
     seed = derived_seed(setting.work.spec.seed, OWN_STREAM + number)
     latent = math.prod(setting.work.learner.architecture.latent_shape(setting.images.shape))
     drawn = min(MOST, max(FEWEST, A_NUMBER * latent))
-    cards_NHWC = open_task_cards(setting, task, drawn, seed).make()
+    cards_NHWC = open_task_cards(setting, task, drawn, seed, wide=False).make()
     hard_NHWC = _as_hard_as(setting, cards_NHWC[:MEASURED], known, seed)
     base_error, new_error = (_error(setting, each, hard_NHWC) for each in (setting.base, network))
     return Refreshed(of_cards(setting, task, network, digest, cards_NHWC), base_error, new_error)

@@ -15,8 +15,10 @@ from engine.errors import DiskFull, OutOfMemory
 from engine.evaluate import evaluate
 from engine.evaluate_cards import evaluate_cards
 from engine.evaluate_classifier import evaluate_classifier
+from engine.join import join
 from engine.learn import learn
 from engine.predict import predict
+from engine.shard import shard
 from engine.train import train
 from engine.train_classifier import train_classifier
 from engine.work import Outcome, Report, Work
@@ -24,6 +26,7 @@ from engine.work import Outcome, Report, Work
 KINDS = {
     "train": train,
     "capture": capture,
+    "shard": shard,
     "analyze": analyze,
     "distill": distill,
     "learn": learn,
@@ -56,12 +59,18 @@ def run(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
 
 
 def _doer(work: Work) -> Callable[[Work, Report, Callable[[], bool]], Outcome]:
+    if work.parts is not None:
+        return join
     if work.spec.kind == "evaluate" and work.spec.flashcards is not None:
         return evaluate_cards
     if work.spec.kind == "evaluate" and work.model.architecture.task == "classify":
         return evaluate_classifier
     if work.spec.kind == "train" and work.spec.architecture.task == "classify":
         return train_classifier
+    if work.spec.kind == "export":
+        from engine.export import export  # ONNX Runtime starts threads, and runners are forked from whoever imports us
+
+        return export
     return KINDS[work.spec.kind]
 
 

@@ -97,13 +97,14 @@ def open_task_cards(
     source: str = "auto",
     r: int | str = "auto",
     by_class: bool = False,
+    wide: bool = True,
 ) -> TaskCards:
-    """`by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn."""
+    """`by_class` and `wide` as for any source (`engine.sources`)."""
     device, chunk = setting.device, setting.chunk
     digest = None if task.capsule is None else digest_of(task.capsule)
     network, model = setting.maker
     model = replace(model, capsule=task.capsule, capsule_digest=digest)
-    bench = Bench(network, model, capsule.load(model), device, chunk, setting.between)
+    bench = Bench(network, model, capsule.load(model), device, chunk, setting.between, wide)
     if source == "capsule" and bench.capsule is None:
         raise NoCapsule(f"nothing was measured of task {task.name!r}: take source 'auto', 'latent' or 'maze'")
     # Where there is a capsule its Gaussian is the task's own; random latents would be of all tasks at once.

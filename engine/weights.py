@@ -1,4 +1,4 @@
-"""Networks as files: safetensors, with what it takes to build the network again in the metadata."""
+"""Networks as files: safetensors, with what it takes to build the network again in the metadata; or ONNX."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from engine.files import safetensors_bytes, write_whole
 from engine.models import Network, build
 from engine.work import ModelInput, Product
-from flashcards.contract.architecture import Architecture
+from flashcards.contract.architecture import Architecture, Onnx
 from flashcards.contract.image import ImageShape
 
 WEIGHTS = Product("model.safetensors", "application/octet-stream")
@@ -31,6 +31,10 @@ def save_weights(
 
 def load_network(model: ModelInput, device: torch.device) -> Network:
     """Frozen: it is looked into, not taught."""
+    if isinstance(model.architecture, Onnx):
+        from engine.models.onnx import load_onnx  # half a second of imports
+
+        return load_onnx(model)
     network = build(model.architecture, model.input)
     network.load_state_dict(load_file(model.path))
     return network.to(device).requires_grad_(False).eval()

@@ -8,8 +8,10 @@ from typing import Protocol
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.image import ImageShape
 from flashcards.contract.learners import Matrix
+from flashcards.contract.recipe import Recipe
 from flashcards.contract.resources import Progress, Result
 from flashcards.contract.results import TaskMeasure
+from flashcards.contract.shards import ShardResult, Split
 from flashcards.contract.specs import EngineSpec
 
 
@@ -78,6 +80,16 @@ class UnitInput:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartsInput:
+    """All shards of a capture, in the order of their cards."""
+
+    recipe: Recipe
+    paths: list[Path]  # of their cards.npy; each goes once it is joined
+    results: list[ShardResult]
+    seconds: float  # while at least one of them was being made
+
+
+@dataclass(frozen=True, kw_only=True)
 class Work:
     spec: EngineSpec
     out: Path  # an empty folder, the only place to write
@@ -88,6 +100,8 @@ class Work:
     autoencoder: ModelInput | None = None  # of a learner of classes: that of the base version
     test_dataset: DatasetInput | None = None
     units: Sequence[UnitInput] = ()
+    parts: PartsInput | None = None  # of a capture that was split
+    shards: int = 1  # that a capture may be split into
     resume: Path | None = None  # a resume point that an earlier attempt at the same job left
     resume_seconds: float = 10.0  # at least this long between resume points; 0 makes one at every step
     refuse_collapse: bool = True  # an experiment goes on with whatever it got: a collapsed network is a finding too
@@ -117,5 +131,5 @@ class Product:
 
 @dataclass(frozen=True)
 class Outcome:
-    result: Result
+    result: Result | Split  # the second: nothing is made yet, others are to make it
     products: list[Product]

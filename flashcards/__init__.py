@@ -6,9 +6,10 @@ if TYPE_CHECKING:
     from flashcards.client import Client
     from flashcards.client.aio import AsyncClient
     from flashcards.measure import measure_capsule
+    from flashcards.torch_data import torch_dataset
     from flashcards.views import show
 
-__all__ = ["AsyncClient", "Client", "measure_capsule", "show"]
+__all__ = ["AsyncClient", "Client", "measure_capsule", "show", "torch_dataset"]
 __version__ = "0.1.0"
 
 
@@ -30,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from flashcards.views import show
 
         return show
+    if name == "torch_dataset":
+        from flashcards.torch_data import torch_dataset
+
+        return torch_dataset
     raise AttributeError(f"module 'flashcards' has no attribute {name!r}")

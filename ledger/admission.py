@@ -15,13 +15,14 @@ from flashcards.contract.specs import (
     CompareSpec,
     DistillSpec,
     EvaluateSpec,
+    ExportSpec,
     JobSpec,
     LearnSpec,
     NoopSpec,
     PredictSpec,
     TrainSpec,
 )
-from ledger import class_fits, fits, scope
+from ledger import announcements, class_fits, fits, mirrors, scope
 from ledger.clock import now
 from ledger.errors import NotFound, Unfit
 from ledger.settings import Settings
@@ -38,11 +39,14 @@ class Admitted:
     queue: str
     inputs: list[str]
     learner: str | None = None
+    mirrored: bool = False
 
 
 def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, retain_data: bool = True) -> Admitted:
     """`retain_data` is what the key says of the data that comes with it."""
-    learner = None
+    learner, mirrored = None, mirrors.wanted(settings, tenant, spec)
+    if spec.announce is not None:
+        announcements.check_queue(settings, spec.announce)
     match spec:
         case TrainSpec():
             inputs = _admit_train(session, tenant, spec)
@@ -56,6 +60,8 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
             inputs = _admit_evaluate(session, tenant, spec)
         case PredictSpec():
             inputs = _admit_predict(session, tenant, spec)
+        case ExportSpec():
+            inputs = [_model(session, tenant, spec.model).id]
         case LearnSpec():
             fits.check_own(_learner(session, tenant, spec.learner))
             inputs, learner = check_task(session, tenant, spec, retain_data), spec.learner
@@ -63,7 +69,8 @@ def admit(session: Session, settings: Settings, tenant: str, spec: JobSpec, reta
             inputs = _admit_compare(session, tenant, spec, retain_data)
         case NoopSpec():
             inputs = []
-    return Admitted(queue=_queue(session, settings, spec.device), inputs=inputs, learner=learner)
+    queue = _queue(session, settings, spec.device)
+    return Admitted(queue=queue, inputs=inputs, learner=learner, mirrored=mirrored)
 
 
 def _admit_train(session: Session, tenant: str, spec: TrainSpec) -> list[str]:
@@ -99,6 +106,8 @@ def _admit_capture(session: Session, settings: Settings, tenant: str, spec: Capt
 def _admit_analyze(session: Session, tenant: str, spec: AnalyzeSpec) -> list[str]:
     model = _autoencoder(session, tenant, spec.model)
     fits.check_capsule(model, spec.source)
+    if spec.retrain:
+        fits.check_learns(fits.architecture_of(model), "retrain")
     if spec.dataset is None:
         return [spec.model]
     fits.check_images(model, _dataset(session, tenant, spec.dataset), "train")

@@ -39,6 +39,12 @@ def forget_resume_points(session: Session, job_id: str) -> None:
     session.execute(delete(Artifact).where(Artifact.job_id == job_id, Artifact.role == "resume_point"))
 
 
+def forget_products(session: Session, job_id: str) -> list[str]:
+    """The digests of the files that they were."""
+    gone = delete(Artifact).where(Artifact.job_id == job_id, Artifact.role == "product").returning(Artifact.digest)
+    return list(session.scalars(gone.execution_options(synchronize_session=False)))
+
+
 def resume_points(session: Session, job_id: str) -> list[Artifact]:
     """Newest first: their names carry the step."""
     statement = select(Artifact).where(Artifact.job_id == job_id, Artifact.role == "resume_point")

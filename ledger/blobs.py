@@ -22,7 +22,7 @@ was collected) is given a row by the collector's slower look at the store, and g
 On SQLite the lock is the database's write lock; on PostgreSQL it is the row's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,9 +88,9 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
 }
 
 
-def is_needed() -> ColumnElement[bool]:
+def is_needed(by: Mapping[str, tuple[Reference, ...]] = REFERENCES) -> ColumnElement[bool]:
     """Does anything refer to this row of `blob`?"""
-    chosen = [reference for references in REFERENCES.values() for reference in references]
+    chosen = [reference for references in by.values() for reference in references]
     return or_(
         *(
             exists().where(each.tenant == Blob.tenant, each.digest == Blob.digest, *each.where).correlate(Blob)
@@ -123,11 +123,18 @@ def referring(db: Database, store: Store, tenant: str, kept: Iterable[Kept]) -> 
 
 
 def keep(db: Database, store: Store, tenant: str, kept: Kept, path: Path, record: Callable[[Session], Made]) -> Made:
-    """Put the file, then write down who refers to it; from the beginning if it was collected in between."""
+    return keep_all(db, store, tenant, {kept: path}, record)
+
+
+def keep_all(
+    db: Database, store: Store, tenant: str, files: Mapping[Kept, Path], record: Callable[[Session], Made]
+) -> Made:
+    """Put the files, then write down who refers to them; from the beginning if one was collected in between."""
     for _ in range(TRIES):
-        put(db, store, tenant, kept, path)
+        for kept, path in files.items():
+            put(db, store, tenant, kept, path)
         try:
-            with referring(db, store, tenant, [kept]) as session:
+            with referring(db, store, tenant, files) as session:
                 return record(session)
         except Collected:
             continue

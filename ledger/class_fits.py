@@ -55,7 +55,7 @@ def classifier_of(architecture: Architecture, field: str = "architecture") -> Cl
 
 def check_pair(classifier: Architecture, autoencoder: Architecture, bounds: tuple[float, float]) -> None:
     """The two networks of a learner of classes."""
-    classifier_of(classifier)
+    fits.check_learns(classifier_of(classifier), "architecture")
     fits.check_learner(autoencoder, bounds, "autoencoder_architecture")
 
 

@@ -20,6 +20,8 @@ def find_pair(session: Session, tenant: str, spec: LearnerSpec) -> tuple[Model, 
         for id, field in ((spec.classifier, "classifier"), (spec.autoencoder, "autoencoder"))
     )
     answers = classifier_of(fits.architecture_of(classifier), "classifier")
+    fits.check_learns(answers, "classifier")
+    fits.check_learns(fits.architecture_of(autoencoder), "autoencoder")
     fits.check_reconstructs(fits.architecture_of(autoencoder), "autoencoder")
     if classifier.input != autoencoder.input or classifier.range != autoencoder.range:
         sees = [f"{model.input} from {model.range[0]:g} to {model.range[1]:g}" for model in (classifier, autoencoder)]

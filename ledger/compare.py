@@ -10,18 +10,26 @@ from flashcards.contract.specs import CompareSpec, Jitter, LearnSpec, LessonSpec
 from flashcards.contract.strategies import Strategy, called
 from ledger import artifacts, jobs, learners, parents
 from ledger.admission import Admitted
+from ledger.lifecycle import Caller
 from ledger.tables import Job, Learner
 
 
-def create(session: Session, tenant: str, spec: CompareSpec, admitted: Admitted, key_id: str | None = None) -> Job:
+def create(
+    session: Session,
+    tenant: str,
+    spec: CompareSpec,
+    admitted: Admitted,
+    key_id: str | None = None,
+    caller: Caller = Caller(),
+) -> Job:
     """All of it in the caller's transaction. The children come unit by unit, so that the first are done early."""
-    parent = jobs.create(session, tenant, spec, admitted, key_id)
+    parent = jobs.create(session, tenant, spec, admitted, key_id, caller=caller)
     for strategy in spec.strategies:
         for seed in spec.seeds:
             learner = _learner(session, tenant, spec, strategy, seed, parent.id)
             for task in _tasks(spec, learner.id, strategy, seed):
-                theirs = Admitted(admitted.queue, [learner.id, task.dataset], learner.id)
-                jobs.create(session, tenant, task, theirs, key_id, parent.id)
+                theirs = Admitted(admitted.queue, [learner.id, task.dataset], learner.id, admitted.mirrored)
+                jobs.create(session, tenant, task, theirs, key_id, parent.id, caller)
     return parent
 
 
@@ -58,6 +66,7 @@ def _learner(
 
 def _tasks(spec: CompareSpec, learner_id: str, strategy: Strategy, seed: int) -> list[LearnSpec]:
     same = {name: getattr(spec, name) for name in LessonSpec.model_fields}
+    same["announce"] = None  # who waits for the comparison does not wait for its parts
     same |= {"learner": learner_id, "strategy": strategy, "seed": seed, "autoencoder_epochs": spec.autoencoder_epochs}
     jitters: Sequence[Jitter | None] = spec.jitters or [None] * len(spec.datasets)
     return [

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import structlog
 from celery import Celery
@@ -15,6 +16,7 @@ from ledger.settings import Settings
 from ledger.tables import Job
 
 TASK = "flashcards.run"
+ANNOUNCE = "flashcards.announce"
 log = structlog.get_logger()
 
 
@@ -32,10 +34,14 @@ class Doorbell:
             return False
         return True
 
+    def announce(self, queue: str, id: str, body: dict[str, Any]) -> None:
+        """To a queue of somebody else. Raises whatever the broker raises."""
+        self._app.send_task(ANNOUNCE, kwargs=body, task_id=id, queue=queue)
+
     def ring_again(self, db: Database, after_seconds: float) -> int:
         """Ring for jobs whose ring was lost, one for each idle worker: once up, it goes on to the rest itself."""
         rung = 0
-        for queue, idle in _idle_workers(db).items():
+        for queue, idle in workers.idle(db).items():
             for job_id in _unheard(db, queue, after_seconds, idle):
                 rung += self.ring(job_id, queue)
         return rung
@@ -92,13 +98,6 @@ class Bell:
                 for job_id in job_ids:
                     self._doorbell.ring(job_id, queue)
             time.sleep(self.PAUSE_SECONDS)
-
-
-def _idle_workers(db: Database) -> dict[str, int]:
-    with db.read() as session:
-        running = select(Job.queue, func.count()).where(Job.state == "running").group_by(Job.queue)
-        busy = {row[0]: row[1] for row in session.execute(running)}
-    return {queue: max(0, count - busy.get(queue, 0)) for queue, count in workers.alive(db).items()}
 
 
 def _unheard(db: Database, queue: str, after_seconds: float, limit: int) -> list[str]:

@@ -6,7 +6,11 @@ LedgerError
 ├── Unfit             a spec that does not go with what exists (carries the field)
 ├── TooManyJobs       the key's quota of unfinished jobs is used up
 ├── NoRoom            the key's quota of stored bytes is used up
-└── StoreAway         the store of files does not answer, or refuses us
+├── StoreAway         the store of files does not answer, or refuses us
+├── BackupError       a backup cannot be taken, or not be restored here
+├── TrackerAway       the tracking server does not answer
+└── TrackerRefused    the tracking server answers, and will not have it
+    └── RunGone       it knows nothing of a run that it gave us
 """
 
 
@@ -45,3 +49,21 @@ class StoreAway(LedgerError):
     ) -> None:
         super().__init__(detail)
         self.passes = passes  # worth waiting for; a refusal is not
+
+
+class BackupError(LedgerError):
+    pass
+
+
+class TrackerAway(LedgerError):
+    pass
+
+
+class TrackerRefused(LedgerError):
+    def __init__(self, detail: str, final: bool = False) -> None:
+        super().__init__(detail)
+        self.final = final  # asking again makes no sense
+
+
+class RunGone(TrackerRefused):
+    pass

@@ -1,6 +1,7 @@
 """Does one thing go with another? Each check is silent, or says in words why not."""
 
-from flashcards.contract.architecture import Architecture, ClassifierFamily, architecture_spec
+from flashcards.contract.architecture import Architecture, ClassifierFamily, Onnx, architecture_spec
+from flashcards.contract.families.onnx import UNTRAINABLE
 from flashcards.contract.image import ImageShape, parse_image_shape
 from flashcards.contract.resources import Split
 from flashcards.contract.specs import BEYOND_SIGMOID, CLASSIFY, sigmoid_beyond
@@ -20,9 +21,15 @@ def check_through(model: Model, split: Split, bounds: tuple[float, float]) -> No
 
 def check_learner(architecture: Architecture, bounds: tuple[float, float], field: str = "architecture") -> None:
     """Can a network of this architecture learn to give back images in these bounds, task after task?"""
+    check_learns(architecture, field)
     check_reconstructs(architecture, field)
     if sigmoid_beyond(architecture, bounds):
         raise Unfit("range", BEYOND_SIGMOID)
+
+
+def check_learns(architecture: Architecture, field: str) -> None:
+    if isinstance(architecture, Onnx):
+        raise Unfit(field, UNTRAINABLE)
 
 
 def check_reconstructs(architecture: Architecture, field: str) -> None:
@@ -78,6 +85,7 @@ def check_count(split: Split) -> None:
 
 
 def check_architecture(architecture: Architecture, image: ImageShape, field: str = "architecture") -> None:
+    check_learns(architecture, field)
     if (words := architecture.misfit(image)) is not None:
         raise Unfit(field, words)
 
@@ -115,6 +123,11 @@ def check_range(split: Split, bounds: tuple[float, float], field: str = "dataset
 
 def architecture_of(model: Model) -> Architecture:
     return architecture_spec.validate_python(model.architecture)
+
+
+def form_of(model: Model) -> str:
+    """How its file is written, as the end of a name."""
+    return "onnx" if isinstance(architecture_of(model), Onnx) else "safetensors"
 
 
 def split_of(dataset: Dataset, name: str) -> Split:

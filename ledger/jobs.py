@@ -8,12 +8,12 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.resources import Progress
-from flashcards.contract.specs import JobSpec
-from ledger import events, lifecycle, scope
+from flashcards.contract.specs import AnySpec
+from ledger import events, lifecycle, mirrors, scope
 from ledger.admission import Admitted
 from ledger.db import Database
 from ledger.ids import new_id
-from ledger.lifecycle import Claim, Pulse
+from ledger.lifecycle import Caller, Claim, Pulse
 from ledger.steps import UNFINISHED
 from ledger.tables import Attempt, Job, JobInput, Metric
 
@@ -25,10 +25,11 @@ INSERT_INPUT = insert(JobInput.__table__)  # type: ignore[arg-type]
 def create(
     session: Session,
     tenant: str,
-    spec: JobSpec,
+    spec: AnySpec,
     admitted: Admitted,
     key_id: str | None = None,
     parent_id: str | None = None,
+    caller: Caller = Caller(),
 ) -> Job:
     """The row and its first event, in the caller's transaction."""
     state = "waiting" if spec.kind in lifecycle.PARENTS else "queued"
@@ -38,6 +39,8 @@ def create(
         "key_id": key_id,
         "kind": spec.kind,
         "parent_id": parent_id,
+        "request_id": caller.request_id,
+        "trace": caller.trace,
         "learner_id": admitted.learner,
         "queue": admitted.queue,
         "state": state,
@@ -54,6 +57,8 @@ def create(
     if admitted.inputs:
         connection.execute(INSERT_INPUT, [{"job_id": job.id, "resource_id": id} for id in admitted.inputs])
     events.write(session, job.id, 0, 1, [("state", {"state": state})])
+    if admitted.mirrored:
+        mirrors.add(session, job.id)
     return job
 
 

@@ -50,6 +50,10 @@ class BadKey(Exception):
     """A key that opens nothing, and why."""
 
 
+class NoSecret(Exception):
+    """There are keys, and what they were hashed with is not known here."""
+
+
 class Keyring:
     def __init__(self, db: Database, secret: str) -> None:
         self._db = db
@@ -108,6 +112,29 @@ def revoke(session: Session, row: ApiKey) -> None:
     session.execute(update(ApiKey).where(*still_good).values(revoked_at=now()))
 
 
+def keyring_to_read(settings: Settings, db: Database) -> Keyring | None:
+    """For a worker, which knows keys and makes none. None: there are none, and whoever reaches the broker may come in.
+
+    Alone on one machine the settings say whether there are keys. Elsewhere a worker need not be told of the first key,
+    but where anything hints at keys it must not let anybody in without one: raises NoSecret where it cannot tell.
+    """
+    if settings.admin_key_file is None and not settings.database_url:
+        return None
+    if settings.key_secret:
+        return Keyring(db, settings.key_secret)
+    made = settings.home / "key-secret"
+    if not settings.database_url and made.exists():
+        return Keyring(db, made.read_text().strip())
+    if settings.admin_key_file is not None or _any_key(db):
+        raise NoSecret("keys are in use, and FLASHCARDS_KEY_SECRET(_FILE) is not set here")
+    return None
+
+
+def _any_key(db: Database) -> bool:
+    with db.read() as session:
+        return session.scalar(select(ApiKey.id).limit(1)) is not None
+
+
 def open_keyring(settings: Settings, db: Database) -> Keyring | None:
     """None: there are no keys, and nobody but this machine is answered."""
     if settings.admin_key_file is None:
@@ -115,6 +142,13 @@ def open_keyring(settings: Settings, db: Database) -> Keyring | None:
     keyring = Keyring(db, _secret(settings))
     _admit_first_key(keyring, db, _first_token(settings.admin_key_file))
     return keyring
+
+
+def mark_of_secret(settings: Settings) -> str | None:
+    """By which two installations see whether keys of the one open the other. None: there is no secret yet."""
+    path = settings.home / "key-secret"
+    secret = settings.key_secret or (path.read_text().strip() if path.exists() else "")
+    return hmac.new(secret.encode(), b"a mark of this secret", hashlib.sha256).hexdigest() if secret else None
 
 
 def _admit_first_key(keyring: Keyring, db: Database, token: str) -> None:

@@ -12,7 +12,7 @@ from flashcards.contract.image import parse_image_shape
 from flashcards.contract.learners import LearnerSpec
 from flashcards.contract.results import LearnResult, Memory, TaskMeasure
 from flashcards.contract.specs import LearnSpec
-from ledger import admission, artifacts, class_learners, fits, jobs, lifecycle, scope
+from ledger import admission, ancestry, artifacts, class_learners, fits, jobs, lifecycle, scope
 from ledger.artifacts import Product
 from ledger.class_fits import TaskClasses, check_pair
 from ledger.errors import Conflict, NotFound, Unfit
@@ -72,6 +72,7 @@ def _from_model(session: Session, tenant: str, spec: LearnerSpec, model_id: str)
     except NotFound as missing:
         raise Unfit("model", missing.detail) from None
     fits.check_reconstructs(architecture_spec.validate_python(model.architecture), "model")
+    fits.check_learns(fits.architecture_of(model), "model")
     row = Learner(
         name=spec.name or model.name,
         model_id=model.id,
@@ -184,6 +185,7 @@ def remove(session: Session, learner: Learner) -> set[str]:
     of_capsules = select(VersionCapsule.digest).where(VersionCapsule.learner_id == learner.id)
     found = {digest for statement in (*columns, of_capsules) for digest in session.scalars(statement)}
     session.delete(learner)
+    ancestry.forget(session, learner.id)
     session.flush()
     return {digest for digest in found if digest is not None}
 

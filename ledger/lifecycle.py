@@ -11,14 +11,15 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select, update
 from sqlalchemy.orm import Session
 
-from ledger import events, parents, turns
+from ledger import events, parents, turns, waiting
 from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import Conflict, NotFound
 from ledger.steps import TERMINAL, move
 from ledger.tables import Attempt, Job
 
-PARENTS = ("compare",)  # kinds whose work is done by children
+PARENTS = ("compare",)  # kinds that wait for children from the beginning
+OTHER_MAKE = "other-make"  # why a shard failed that no retry of it alone would help
 FRESH = {
     "strikes": 0,
     "error": None,
@@ -33,11 +34,21 @@ FRESH = {
 
 
 @dataclass(frozen=True)
+class Caller:
+    """Who asked for a job: what log lines and traces of both sides have in common."""
+
+    request_id: str | None = None
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
 class Claim:
     job_id: str
     tenant: str
     attempt: int
     spec: dict[str, Any]
+    caller: Caller = Caller()
+    waited_seconds: float = 0.0  # in the queue, while it was its turn
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,14 @@ def _claim(db: Database, queue: str, worker_id: str, lease_seconds: float, job_i
             raise Overtaken
         job.progress = {key: value for key, value in job.progress.items() if key not in ("rate", "eta_seconds")}
         session.add(Attempt(job_id=job.id, number=job.attempt, worker_id=worker_id))
-        return Claim(job_id=job.id, tenant=job.tenant, attempt=job.attempt, spec=job.spec)
+        return Claim(
+            job_id=job.id,
+            tenant=job.tenant,
+            attempt=job.attempt,
+            spec=job.spec,
+            caller=Caller(job.request_id, job.trace),
+            waited_seconds=max(0.0, (job.lease_until or 0.0) - lease_seconds - waiting.since(session, job)),
+        )
 
 
 def renew(session: Session, claim: Claim, lease_seconds: float) -> Pulse | None:
@@ -129,6 +147,16 @@ def settle(
         return False
     end_attempt(session, claim.job_id, claim.attempt, state, reason or (error or {}).get("title"))
     parents.child_ended(session, row)
+    return True
+
+
+def wait(session: Session, claim: Claim, reason: str) -> bool:
+    """Its children go on in its place. False: somebody else holds the job by now, or it is to be cancelled."""
+    cleared = {"lease_until": None, "worker_id": None, "deadline": None, "strikes": 0}
+    fence = (Job.attempt == claim.attempt, Job.cancel_requested_at.is_(None))
+    if move(session, claim.job_id, "running", "waiting", *fence, data={"reason": reason}, **cleared) is None:
+        return False
+    end_attempt(session, claim.job_id, claim.attempt, "split", reason)
     return True
 
 
@@ -201,6 +229,8 @@ def expire_worker(db: Database, worker_id: str, reason: str) -> int:
 def request_cancel(session: Session, tenant: str, job_id: str) -> None:
     """A queued job ends here; a running one is stopped by its worker. Asking twice is asking once."""
     theirs = Job.tenant == tenant
+    if (shard := session.scalar(select(Job).where(Job.id == job_id, theirs, Job.kind == "shard"))) is not None:
+        parents.check_no_parent(shard, "cancel")
     ended: dict[str, Any] = {"data": {"reason": "cancelled by the user"}, "ended_at": now()}
     parents.lock(session, job_id)
     if (job := move(session, job_id, "queued", "cancelled", theirs, **ended)) is not None:
@@ -231,7 +261,9 @@ def retry(session: Session, tenant: str, job_id: str) -> None:
     """
     job = _find(session, tenant, job_id)
     parents.check_no_parent(job, "retry")
-    target = "waiting" if job.kind in PARENTS else "queued"
+    if job.state == "failed" and (job.error or {}).get("type") == OTHER_MAKE:
+        parents.forget_children(session, job)
+    target = "waiting" if parents.has_children(session, job_id) else "queued"
     for source in ("failed", "cancelled"):
         if move(session, job_id, source, target, data={"reason": "retried by the user"}, **FRESH) is None:
             continue

@@ -2,6 +2,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.resources import Lineage
+from ledger.ancestry import imported
 from ledger.names import names_of
 from ledger.scope import few, find
 from ledger.tables import Flashcards, Job, JobInput, Model
@@ -28,5 +29,6 @@ def of_model(session: Session, tenant: str, model_id: str) -> Lineage:
         made_from=made_from,
         flashcards=flashcards,
         used_by=used_by,
+        imported=imported(session, model_id),
         names=jobs | names_of(session, tenant, [*made_from, *flashcards[:NAMED_AT_MOST]]),
     )

@@ -7,9 +7,10 @@ import structlog
 
 from ledger.settings import Settings
 
-#: Keys of ours, passwords in addresses, and whatever stands in an Authorization header.
+#: Keys of ours, secrets of webhooks, passwords in addresses, and whatever stands in an Authorization header.
 SECRETS = (
     (re.compile(r"fc_[0-9A-Za-z]{20,}"), "fc_***"),
+    (re.compile(r"whsec_[0-9A-Za-z+/=_-]+"), "whsec_***"),
     (re.compile(r"(\w+://[^\s:/@]*):[^\s@/]*@"), r"\1:***@"),
     (re.compile(r"(?i)(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 ***"),
     (re.compile(r"(?i)\b(password|secret|token)=[^\s&'\"]+"), r"\1=***"),

@@ -21,24 +21,28 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    ExportResult,
     LearnResult,
     NoopResult,
     TrainResult,
 )
+from flashcards.contract.shards import ShardResult
 from flashcards.contract.specs import (
     AnalyzeSpec,
+    AnySpec,
     CaptureSpec,
     CompareSpec,
     DistillSpec,
     EvaluateSpec,
-    JobSpec,
+    ExportSpec,
     LearnSpec,
     NoopSpec,
     PredictSpec,
+    ShardSpec,
     TrainSpec,
-    job_spec,
+    any_spec,
 )
-from ledger import artifacts, learners, lifecycle, parents
+from ledger import artifacts, learners, lifecycle, parents, shards
 from ledger.artifacts import Product
 from ledger.ids import new_id
 from ledger.lifecycle import Claim
@@ -55,7 +59,7 @@ evaluated: TypeAdapter[EvaluateResult | EvaluateClassifierResult] = TypeAdapter(
 
 def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list[Product]) -> bool:
     """State, files, what was made and the last event: one transaction, the caller's. False: as in `end`."""
-    spec = job_spec.validate_python(claim.spec)
+    spec = spec_of(claim)
     files = {product.name: product for product in products}
     result: Result
     match spec:
@@ -63,6 +67,8 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
             result = _trained(session, claim, spec, trained.validate_python(said), files)
         case CaptureSpec():
             result = _captured(session, claim, spec, CaptureResult.model_validate(said), files)
+        case ShardSpec():
+            result = ShardResult.model_validate(said)
         case DistillSpec():
             result = _distilled(session, claim, spec, DistillResult.model_validate(said), files)
         case LearnSpec():
@@ -84,6 +90,8 @@ def succeed(session: Session, claim: Claim, said: dict[str, Any], products: list
         case PredictSpec():
             predicted = PredictResult.model_validate(said)
             result = predicted.model_copy(update={"model": spec.model, "dataset": spec.dataset})
+        case ExportSpec():
+            result = ExportResult.model_validate(said).model_copy(update={"model": spec.model})
         case NoopSpec():
             result = NoopResult.model_validate(said)
     if not end(session, claim, "succeeded", products, result=result.model_dump(mode="json")):
@@ -173,6 +181,7 @@ def _captured(
         materialised=spec.materialise,
     )
     session.add(flashcards)
+    shards.forget_parts(session, claim)
     return result.model_copy(update={"flashcards": flashcards.id})
 
 
@@ -180,5 +189,5 @@ def stored_capsule(facts: CapsuleFacts, kept: Kept) -> dict[str, Any]:
     return {**facts.model_dump(mode="json"), "digest": kept.digest, "size": kept.size}
 
 
-def spec_of(claim: Claim) -> JobSpec:
-    return job_spec.validate_python(claim.spec)
+def spec_of(claim: Claim) -> AnySpec:
+    return any_spec.validate_python(claim.spec)

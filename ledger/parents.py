@@ -4,7 +4,7 @@ Every step of a child but its claim is taken with the parent's row locked, and t
 children that end at the same moment the second sees the first, and nobody waits for each other in a circle.
 
 A unit is what one learner does for its parent: task after task. Once one of them has not come to its end, those that
-wait behind it are of no use.
+wait behind it are of no use. Shards (`ledger.shards`) are of use only all together.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from flashcards.contract.resources import Progress
-from ledger import events, turns
+from ledger import artifacts, blobs, events, turns
 from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import Conflict
@@ -22,6 +22,7 @@ from ledger.steps import TERMINAL, UNFINISHED, move
 from ledger.tables import Job
 
 TOLD_FROM = 0.005  # a smaller step forward is not worth an event
+CALLED = {"learn": "task", "shard": "shard"}
 _child = aliased(Job)
 
 
@@ -35,7 +36,9 @@ def child_ended(session: Session, child: Job) -> None:
     """In the transaction that ended it, and under the lock."""
     if child.parent_id is None:
         return
-    if child.state != "succeeded":
+    if child.state != "succeeded" and child.kind == "shard":
+        cancel_children(session, child.parent_id, f"{child.id}, another shard of the same cards, was not made")
+    elif child.state != "succeeded":
         _cancel_queued(session, Job.learner_id == child.learner_id, reason=f"{child.id}, before it, was not learnt")
     tell(session, child.parent_id)
     advance(session, child.parent_id)
@@ -43,7 +46,7 @@ def child_ended(session: Session, child: Job) -> None:
 
 def advance(session: Session, parent_id: str) -> bool:
     """To the queue, if there is nothing left to wait for."""
-    data = {"reason": "all its tasks have ended"}
+    data = {"reason": "all that it waited for has ended"}
     return move(session, parent_id, "waiting", "queued", ~_has_unfinished(), data=data, rung_at=None) is not None
 
 
@@ -63,9 +66,11 @@ def look_after(db: Database) -> int:
 def tell(session: Session, parent_id: str) -> None:
     """How far the children are together, if that has changed. Under the lock: `seq` is taken one by one."""
     before = session.scalar(select(Job.progress).where(Job.id == parent_id))
-    standing = select(Job.state, Job.progress, Job.started_at, Job.ended_at).where(Job.parent_id == parent_id)
-    told = _progress(session.execute(standing).all())
-    if before is None or (told.step == before["step"] and abs(told.fraction - before["fraction"]) < TOLD_FROM):
+    cards = Job.spec["count"].as_integer().label("cards")
+    columns = (Job.kind, Job.state, Job.progress, Job.started_at, Job.ended_at, cards)
+    told = _progress(session.execute(select(*columns).where(Job.parent_id == parent_id)).all())
+    same_step = told.unit == "cards" or (before is not None and told.step == before["step"])
+    if before is None or (same_step and abs(told.fraction - before["fraction"]) < TOLD_FROM):
         return
     progress = told.model_dump(mode="json", exclude_none=True)
     events.append(session, parent_id, [("progress", progress)], Job.state == "waiting", progress=progress)
@@ -77,9 +82,20 @@ def children(session: Session, parent_id: str) -> Sequence[Job]:
     return session.scalars(statement.execution_options(populate_existing=True)).all()
 
 
-def cancel_children(session: Session, parent_id: str) -> None:
+def has_children(session: Session, parent_id: str) -> bool:
+    return session.scalar(select(Job.id).where(Job.parent_id == parent_id).limit(1)) is not None
+
+
+def forget_children(session: Session, parent: Job) -> None:
+    """With what they have made."""
+    for child in children(session, parent.id):
+        blobs.let_go(session, parent.tenant, artifacts.digests_of(session, child.id))
+        session.delete(child)
+    session.flush()
+
+
+def cancel_children(session: Session, parent_id: str, reason: str = "the job that it belongs to was cancelled") -> None:
     """Those that wait end here; those that run are stopped by their workers."""
-    reason = "the job that it belongs to was cancelled"
     _cancel_queued(session, Job.parent_id == parent_id, reason=reason)
     running = select(Job.id).where(Job.parent_id == parent_id, Job.state == "running").order_by(Job.id)
     for job_id in session.scalars(running).all():
@@ -90,7 +106,7 @@ def cancel_children(session: Session, parent_id: str) -> None:
 def retry_children(session: Session, parent_id: str, fresh: dict[str, Any]) -> None:
     """Those that did not come to their end, each from its last resume point."""
     if session.scalar(select(Job.id).where(Job.id == parent_id, _has_unfinished())):
-        raise Conflict("some of its tasks are still being stopped: retry once they have ended")
+        raise Conflict("some of its children are still being stopped: retry once they have ended")
     for child in children(session, parent_id):
         if child.state != "succeeded":
             move(session, child.id, child.state, "queued", data={"reason": "retried by the user"}, **fresh)
@@ -104,13 +120,13 @@ def to_ring_for(session: Session, parent_id: str, limit: int) -> list[tuple[str,
 
 def check_no_parent(job: Job, verb: str) -> None:
     if job.parent_id is not None:
-        raise Conflict(f"it is a task of {job.parent_id}: {verb} that one")
+        raise Conflict(f"it is a {CALLED.get(job.kind, 'part')} of {job.parent_id}: {verb} that one")
 
 
 def check_ended(session: Session, parent_id: str) -> None:
     unfinished = select(func.count()).where(Job.parent_id == parent_id, Job.state.in_(UNFINISHED))
     if count := session.scalar(unfinished):
-        raise Conflict(f"{count} of its tasks have not ended: wait for them")
+        raise Conflict(f"{count} of its children have not ended: wait for them")
 
 
 def _cancel_queued(session: Session, *where: ColumnElement[bool], reason: str) -> None:
@@ -125,6 +141,25 @@ def _has_unfinished() -> ColumnElement[bool]:
 
 
 def _progress(jobs: Sequence[Any]) -> Progress:
+    return _progress_of_shards(jobs) if jobs and jobs[0].kind == "shard" else _progress_of_tasks(jobs)
+
+
+def _progress_of_shards(jobs: Sequence[Any]) -> Progress:
+    """In cards; what is left goes as fast as those that run do together."""
+    steps = sum(job.cards for job in jobs)
+    made = sum(job.cards if job.state == "succeeded" else job.progress.get("step", 0) for job in jobs)
+    rate = sum(job.progress.get("rate") or 0.0 for job in jobs if job.state == "running")
+    return Progress(
+        fraction=made / steps,
+        step=made,
+        steps=steps,
+        unit="cards",
+        rate=rate or None,
+        eta_seconds=(steps - made) / rate if rate else None,
+    )
+
+
+def _progress_of_tasks(jobs: Sequence[Any]) -> Progress:
     """The time left is guessed from the tasks that have ended, and from how many run beside each other."""
     ended = [job for job in jobs if job.state in TERMINAL]
     running = [job for job in jobs if job.state == "running"]

@@ -7,7 +7,7 @@ from ledger import blobs
 from ledger.errors import NoRoom, TooManyJobs
 from ledger.keys import Principal
 from ledger.steps import UNFINISHED
-from ledger.tables import Blob, Job, Tenant
+from ledger.tables import ApiKey, Blob, Job, Tenant
 
 
 def check_jobs(session: Session, principal: Principal, more: int = 1) -> None:
@@ -15,13 +15,18 @@ def check_jobs(session: Session, principal: Principal, more: int = 1) -> None:
     if most is None:
         return
     _one_at_a_time(session, principal.tenant)
-    unfinished = select(func.count()).where(Job.tenant == principal.tenant, Job.state.in_(UNFINISHED))
-    count = session.scalar(unfinished) or 0
+    count = _unfinished(session, principal.tenant)
     if count + more > most:
         come = "" if more == 1 else f", this makes {more} more"
         raise TooManyJobs(
             f"{count} jobs are queued or running{come}, and this key may bring them to {most}: wait for some"
         )
+
+
+def jobs_left(session: Session, tenant: str, key_id: str | None) -> int | None:
+    """How many more this key may have unfinished; None: as many as it likes."""
+    most = None if key_id is None else session.scalar(select(ApiKey.max_unfinished_jobs).where(ApiKey.id == key_id))
+    return None if most is None else max(0, most - _unfinished(session, tenant))
 
 
 def check_room(session: Session, principal: Principal, size: int = 0) -> None:
@@ -37,6 +42,10 @@ def check_room(session: Session, principal: Principal, size: int = 0) -> None:
             f"that would make {stored + size:,} bytes, and this key may bring what is kept to {most:,}. "
             "GET /v1/storage says what is kept: delete some of it"
         )
+
+
+def _unfinished(session: Session, tenant: str) -> int:
+    return session.scalar(select(func.count()).where(Job.tenant == tenant, Job.state.in_(UNFINISHED))) or 0
 
 
 def _one_at_a_time(session: Session, tenant: str) -> None:

@@ -7,9 +7,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from ledger.errors import NotFound
-from ledger.tables import Dataset, Flashcards, Job, Learner, Model
+from ledger.tables import Dataset, Flashcards, Job, Learner, Model, Webhook
 
-Owned = TypeVar("Owned", Model, Dataset, Flashcards, Learner, Job)
+Owned = TypeVar("Owned", Model, Dataset, Flashcards, Learner, Job, Webhook)
 
 
 def scoped(table: type[Owned], tenant: str) -> Select[Owned]:

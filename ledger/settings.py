@@ -1,6 +1,7 @@
 import os
 import sys
 from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,7 +10,15 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 GIB = 1024**3
-SECRETS = ("database_url", "broker_url", "store_url", "key_secret")
+SECRETS = (
+    "database_url",
+    "broker_url",
+    "store_url",
+    "key_secret",
+    "webhook_secret",
+    "mlflow_url",
+    "mlflow_token",
+)
 
 
 def load_settings() -> "Settings":
@@ -58,11 +67,49 @@ class Settings(BaseSettings):
 
     requests_per_minute: int = Field(default=6000, gt=0, description="of a key that has no limit of its own")
 
+    # Who is told
+    public_url: str = Field(
+        default="",
+        pattern=r"^$|^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="where users find this service, for links in webhooks; empty: links are paths",
+    )
+    webhook_private_networks: list[IPv4Network | IPv6Network] = Field(
+        default=[], description="webhooks may also go to addresses in these, and there by plain http"
+    )
+    webhook_secret: str = Field(
+        default="", description="makes secrets of webhooks together with what the database keeps of them"
+    )
+    webhook_seconds: float = Field(default=10, gt=0, le=60, description="a receiver answers within, over all")
+    webhook_pauses: list[float] = Field(
+        default=[5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400],
+        description="seconds before the second, third, ... try; after the last a delivery is given up",
+    )
+    webhook_poll_seconds: float = Field(default=1, gt=0, description="between two looks for deliveries that are due")
+    delivery_days: float = Field(default=30, gt=0, description="those that came to their end are kept for")
+    # Who keeps track
+    mlflow_url: str = Field(
+        default="",
+        pattern=r"^$|^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="a tracking server that jobs are mirrored to, and models taken from; empty: none",
+    )
+    mlflow_token: str = Field(default="", description="a bearer token for it; name and password go into its address")
+    mlflow_experiment: str = Field(default="flashcards", min_length=1, description="where a job names no experiment")
+    mlflow_tenants: list[str] = Field(
+        default=["default"], description='who may use it: its users see all that is there; ["*"]: every tenant'
+    )
+    mlflow_poll_seconds: float = Field(default=5, gt=0, description="between two looks for what it was not told yet")
+    mlflow_timeout_seconds: float = Field(default=10, gt=0, le=300, description="it answers within")
+    mlflow_days: float = Field(default=7, gt=0, description="what it refuses is offered again for")
+
     # What is allowed in
     max_upload_bytes: int = Field(default=8 * GIB, gt=0)
     max_dataset_bytes: int = Field(default=16 * GIB, gt=0, description="inflated")
     max_body_bytes: int = Field(default=1024**2, gt=0, description="every route but uploads")
     max_product_bytes: int = Field(default=64 * GIB, gt=0, description="largest file a job may be asked to make")
+
+    announce_prefix: str = Field(
+        default="results.", pattern=r"^[A-Za-z0-9_.-]*$", description="how the names of callers' queues begin"
+    )
 
     # How long things take
     lease_seconds: float = Field(default=60, gt=0)
@@ -73,6 +120,7 @@ class Settings(BaseSettings):
     event_poll_seconds: float = Field(default=0.25, gt=0)
     broker_poll_seconds: float = Field(default=0.05, gt=0, description="embedded broker only")
     idempotency_hours: float = Field(default=24, gt=0)
+    submission_days: float = Field(default=30, gt=0, description="what came of a message is kept for")
     collect_grace_seconds: float = Field(default=3600, ge=0, description="a file that nothing refers to is kept for")
     collect_seconds: float = Field(default=60, gt=0, description="between two collections")
     resume_point_days: float = Field(default=7, ge=0, description="those of ended jobs are kept for a retry for")
@@ -88,11 +136,16 @@ class Settings(BaseSettings):
 
     # What a worker has
     queue: str = Field(default="cpu", pattern="^(cpu|gpu)$")
+    courier: bool = Field(default=True, description="this worker brings deliveries; `flashcards courier` does too")
     threads: int = Field(default=0, ge=0, description="torch threads of a runner; 0: one a core")
 
     # What it says
     log_format: str = Field(default="console", pattern="^(console|json)$")
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Prometheus text for whoever reaches it, without a key; 0: no such port"
+    )
 
     @model_validator(mode="before")
     @classmethod

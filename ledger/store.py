@@ -116,6 +116,10 @@ class Store:
         with answering():
             return bytes(self._store.get_range(_key(tenant, digest), start=start, length=length))
 
+    def chunks(self, tenant: str, digest: str) -> Iterator[bytes]:
+        """Raises FileNotFoundError where there is no such blob."""
+        return self._chunks(_key(tenant, digest))
+
     def size(self, tenant: str, digest: str) -> int:
         """Raises FileNotFoundError where there is no such blob."""
         with answering():

@@ -126,6 +126,16 @@ class Dataset(Table):
     __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
 
 
+class Imported(Table):
+    """Where a model or learner came from that a bundle brought, in the words of the bundle."""
+
+    __tablename__ = "imported"
+    id: Mapped[str] = mapped_column(primary_key=True)  # of the model or learner
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    told: Mapped[dict[str, Any]]  # `flashcards.contract.bundle.Imported`
+    created_at: Mapped[float] = mapped_column(default=now())
+
+
 class Flashcards(Table):
     __tablename__ = "flashcards"
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -247,12 +257,15 @@ class Job(Table):
     lease_until: Mapped[float | None]
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
+    request_id: Mapped[str | None]  # the request that asked for it, and where in the caller's trace that was:
+    trace: Mapped[str | None]  # a W3C traceparent (`ledger.tracing`)
     rung_at: Mapped[float | None] = mapped_column(default=now())
     seq: Mapped[int] = mapped_column(default=0)
     progress: Mapped[dict[str, Any]]
     result: Mapped[dict[str, Any] | None]
     error: Mapped[dict[str, Any] | None]
     created_at: Mapped[float] = mapped_column(default=now())
+    queued_at: Mapped[float | None] = mapped_column(default=now())  # the last time that it went to the queue
     started_at: Mapped[float | None]
     ended_at: Mapped[float | None]
     __table_args__ = (
@@ -260,6 +273,7 @@ class Job(Table):
         Index(None, "tenant", "state", "id"),
         Index(None, "tenant", "kind", "id"),
         Index(None, "state", "queue", "id"),
+        Index(None, "state", "kind"),  # counted at every scrape, without a look at the rows
         Index("ix_job_lease", "lease_until", sqlite_where=text("lease_until IS NOT NULL")),
         Index(
             "ix_job_turn",
@@ -301,6 +315,39 @@ class Attempt(Table):
     reason: Mapped[str | None] = mapped_column(Text)
 
 
+class Submission(Table):
+    """What came of a message on the queue (`ledger.submissions`). Without a tenant: nobody vouched for it."""
+
+    __tablename__ = "submission"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str | None] = mapped_column(ForeignKey("tenant.id"))
+    key: Mapped[str]  # the id that the producer chose
+    fingerprint: Mapped[str]
+    job_id: Mapped[str | None]
+    problem: Mapped[dict[str, Any] | None]
+    conflicts: Mapped[list[Any]] = mapped_column(default=list)
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (
+        Index(None, "tenant", "key", unique=True),
+        Index(None, "tenant", "id"),
+        Index(None, "job_id"),
+        Index(None, "created_at"),
+    )
+
+
+class Announcement(Table):
+    """What is to be said on a queue of a caller's choice. The row goes when it was said (`ledger.announcements`)."""
+
+    __tablename__ = "announcement"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    queue: Mapped[str]
+    body: Mapped[dict[str, Any]]
+    tries: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[float] = mapped_column(default=now())
+    due_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "due_at"),)
+
+
 class Event(Table):
     __tablename__ = "event"
     job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
@@ -334,6 +381,94 @@ class Artifact(Table):
     shows_data: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[float] = mapped_column(default=now())
     __table_args__ = (Index(None, "digest"), Index(None, "role", "digest"))
+
+
+class Webhook(Table):
+    """Who is told of what. `seed` is what its secret is made from (`ledger.webhooks`)."""
+
+    __tablename__ = "webhook"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    name: Mapped[str | None]
+    url: Mapped[str] = mapped_column(Text)
+    events: Mapped[list[Any]]
+    labels: Mapped[dict[str, Any]]
+    seed: Mapped[str]
+    hint: Mapped[str]
+    previous_seed: Mapped[str | None]
+    previous_until: Mapped[float | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (Index(None, "tenant", "id"),)
+
+
+class Delivery(Table):
+    """One event for one webhook, however often it is sent. `ledger.deliveries` says how it gets there.
+
+    Jobs and learners may be deleted before it does.
+    """
+
+    __tablename__ = "delivery"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhook.id", ondelete="CASCADE"))
+    type: Mapped[str]
+    job_id: Mapped[str | None]
+    learner_id: Mapped[str | None]
+    data: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(default="pending")
+    tries: Mapped[int] = mapped_column(default=0)
+    tries_before: Mapped[int] = mapped_column(default=0)  # those before it was last asked for again
+    due_at: Mapped[float | None] = mapped_column(default=now())  # null unless it is pending
+    leased_until: Mapped[float | None]  # while a try is under way
+    created_at: Mapped[float] = mapped_column(default=now())
+    __table_args__ = (
+        Index(None, "webhook_id", "id"),
+        Index(None, "state", "created_at"),
+        Index(
+            "ix_delivery_due",
+            "due_at",
+            "webhook_id",
+            sqlite_where=text("due_at IS NOT NULL"),
+            postgresql_where=text("due_at IS NOT NULL"),
+        ),
+    )
+
+
+class DeliveryTry(Table):
+    """`seconds` is null while it is under way, and for ever if its worker was killed meanwhile."""
+
+    __tablename__ = "delivery_try"
+    delivery_id: Mapped[str] = mapped_column(ForeignKey("delivery.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    started_at: Mapped[float] = mapped_column(default=now())
+    seconds: Mapped[float | None]
+    status: Mapped[int | None] = mapped_column(Integer())
+    reason: Mapped[str | None] = mapped_column(Text)
+
+
+class Mirror(Table):
+    """What a tracking server has been told of a job, and when it is told more. `ledger.mirrors` writes it.
+
+    All that it is to be told is on record, so a row says only how far it came: `seq` and `told`, the last step of each
+    metric.
+    """
+
+    __tablename__ = "mirror"
+    job_id: Mapped[str] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"), primary_key=True)
+    run_id: Mapped[str | None]
+    seq: Mapped[int] = mapped_column(default=0)
+    told: Mapped[dict[str, Any]]
+    tries: Mapped[int] = mapped_column(default=0)  # in vain, in a row
+    warned: Mapped[bool] = mapped_column(default=False)
+    due_at: Mapped[float | None] = mapped_column(default=now())  # null: it knows everything
+    __table_args__ = (
+        Index(
+            "ix_mirror_due",
+            "due_at",
+            sqlite_where=text("due_at IS NOT NULL"),
+            postgresql_where=text("due_at IS NOT NULL"),
+        ),
+    )
 
 
 class Idempotency(Table):

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select, update
 from ledger.clock import now
 from ledger.db import Database
 from ledger.ids import new_id
-from ledger.tables import Worker
+from ledger.tables import Job, Worker
 
 ALIVE_SECONDS = 60
 FORGET_SECONDS = 86400
@@ -39,6 +39,14 @@ def alive(db: Database) -> dict[str, int]:
         recent = func.abs(now() - Worker.seen_at) < ALIVE_SECONDS
         rows = session.execute(select(Worker.queue, func.count()).where(recent).group_by(Worker.queue)).all()
         return {row[0]: row[1] for row in rows}
+
+
+def idle(db: Database) -> dict[str, int]:
+    """How many of them have nothing to do."""
+    with db.read() as session:
+        running = select(Job.queue, func.count()).where(Job.state == "running").group_by(Job.queue)
+        busy = {row[0]: row[1] for row in session.execute(running)}
+    return {queue: max(0, count - busy.get(queue, 0)) for queue, count in alive(db).items()}
 
 
 def dead_here(db: Database) -> list[str]:

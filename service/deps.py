@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Header, Query, Request
+from prometheus_client import CollectorRegistry
 
 from ledger.db import Database
 from ledger.doorbell import Bell
@@ -27,6 +28,7 @@ class House:
     checks: asyncio.Semaphore
     keyring: Keyring | None
     rates: Rates
+    figures: CollectorRegistry
 
 
 # Coroutines, because FastAPI sends plain functions through its thread pool, and there is nothing to wait for here.

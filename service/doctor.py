@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -109,6 +109,8 @@ def _servers(settings: Settings) -> Iterator[Finding]:
         yield _broker(settings)
     if settings.store_url:
         yield _store(settings)
+    if settings.mlflow_url:
+        yield _tracker(settings)
 
 
 def _broker(settings: Settings) -> Finding:
@@ -142,6 +144,13 @@ def _store(settings: Settings) -> Finding:
         return _answers("store", Store(settings.store).is_reachable())
     except SystemExit as refused:
         return wrong("store", _words(refused), "put FLASHCARDS_STORE_URL right, or unset it")
+
+
+def _tracker(settings: Settings) -> Finding:
+    from ledger.tracking import open_tracker
+
+    with closing(open_tracker(settings)) as tracker:
+        return _answers("mlflow", tracker.is_reachable())
 
 
 def _answers(part: str, holds: bool, why: str = "") -> Finding:

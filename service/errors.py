@@ -21,12 +21,13 @@ LedgerError (ledger.errors)
 ├── Conflict             409  /problems/conflict
 ├── Unfit                422  /problems/invalid
 ├── TooManyJobs          429  /problems/quota
-└── StoreAway            503  /problems/store-away
+├── StoreAway            503  /problems/store-away
+└── TrackerAway          503  /problems/tracker-away
 """
 
 import errno
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -39,7 +40,8 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 
 from flashcards.contract.resources import FieldProblem, Problem
-from ledger.errors import Conflict, LedgerError, NoRoom, NotFound, StoreAway, TooManyJobs, Unfit
+from ledger import problems
+from ledger.errors import LedgerError, StoreAway, TooManyJobs, TrackerAway
 
 MEDIA_TYPE = "application/problem+json"
 MAKE_ROOM = "Nothing was kept. Make room and send it again."
@@ -61,7 +63,7 @@ class ServiceError(Exception):
 class Invalid(ServiceError):
     status = 422
     slug = "invalid"
-    title = "The request does not make sense"
+    title = problems.NO_SENSE
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message, [FieldProblem(field=field, message=message)])
@@ -162,16 +164,8 @@ class DiskFull(ServiceError):
     title = "The disk is full"
 
 
-LEDGER_ERRORS: dict[type[LedgerError], tuple[int, str, str]] = {
-    NotFound: (404, "not-found", "There is no such thing"),
-    Conflict: (409, "conflict", "That cannot be done now"),
-    Unfit: (422, "invalid", "The request does not go with what exists"),
-    TooManyJobs: (429, "quota", "This key's quota of jobs is used up"),
-    NoRoom: (403, "quota", "This key's quota of storage is used up"),
-    StoreAway: (503, "store-away", "The store of files does not answer"),
-}
 #: Seconds after which asking again makes sense.
-RETRY_AFTER: dict[type[LedgerError], int] = {TooManyJobs: 10, StoreAway: 5}
+RETRY_AFTER: dict[type[LedgerError], int] = {TooManyJobs: 10, StoreAway: 5, TrackerAway: 10}
 
 
 def problem(
@@ -183,15 +177,15 @@ def problem(
     errors: Sequence[FieldProblem] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    body = Problem(
-        type=f"/problems/{slug}",
-        title=title,
-        status=status,
-        detail=detail,
-        instance=request.scope.get("request_id"),
-        errors=list(errors) if errors is not None else None,
-    )
-    return Response(body.model_dump_json(exclude_none=True), status, headers, MEDIA_TYPE)
+    return _answer(problems.problem(status, slug, title, detail, errors, instance=_instance(request)), headers)
+
+
+def _answer(body: Problem, headers: dict[str, str] | None = None) -> Response:
+    return Response(body.model_dump_json(exclude_none=True), body.status, headers, MEDIA_TYPE)
+
+
+def _instance(request: Request) -> str | None:
+    return request.scope.get("request_id")
 
 
 def respond(request: Request, error: ServiceError) -> Response:
@@ -205,11 +199,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(LedgerError)
     async def _ledger(request: Request, error: LedgerError) -> Response:
-        status, slug, title = LEDGER_ERRORS[type(error)]
-        errors = [FieldProblem(field=f"body.{error.field}", message=error.detail)] if isinstance(error, Unfit) else None
         seconds = RETRY_AFTER.get(type(error))
         headers = {"Retry-After": str(seconds)} if seconds else None
-        return problem(request, status, slug, title, error.detail, errors, headers)
+        return _answer(problems.of(error, instance=_instance(request)), headers)
 
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
@@ -221,9 +213,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
-        errors = [_field(entry) for entry in error.errors()]
-        detail = "; ".join(f"{entry.field}: {entry.message}" for entry in errors[:5])
-        return problem(request, 422, "invalid", Invalid.title, detail, errors)
+        return _answer(problems.of_fields(error.errors(), instance=_instance(request)))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
@@ -265,10 +255,6 @@ def _methods(app: FastAPI, path: str) -> list[str]:
         if compile_path(template)[0].match(path):
             return [method.upper() for method in operations]
     return []
-
-
-def _field(entry: dict[str, Any]) -> FieldProblem:
-    return FieldProblem(field=".".join(str(part) for part in entry["loc"]), message=str(entry["msg"]))
 
 
 def first_message(error: ValidationError) -> str:

@@ -13,7 +13,8 @@ from structlog.contextvars import bind_contextvars, bound_contextvars, unbind_co
 from uuid_utils import uuid7
 
 from ledger.settings import Settings
-from service import telemetry
+from ledger.tracing import trace_id
+from service import telemetry, tracing
 from service.auth import READING, authenticate
 from service.bind import is_loopback
 from service.deps import House
@@ -22,7 +23,7 @@ from service.errors import Foreign, ServiceError, TooLarge, TooOften, respond
 log = structlog.get_logger()
 
 #: Bodies of these are files: counted while they stream to the disk, against a limit of their own.
-UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|PUT /v1/models/[^/]+/(?:probe|capsule)")
+UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|POST /v1/bundles|PUT /v1/models/[^/]+/(?:probe|capsule)")
 HARDENING = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -45,12 +46,12 @@ class Guard:
         scope["request_id"] = f"request_{uuid7().hex}"
         answer = Answer(send, scope["request_id"])
         started = time.perf_counter()
-        with bound_contextvars(request=scope["request_id"]):
+        with bound_contextvars(request=scope["request_id"], **_trace(scope)):
             try:
                 await self._serve(scope, receive, answer)
             finally:
                 elapsed = time.perf_counter() - started
-                telemetry.observe(scope, answer.status, elapsed)
+                telemetry.observe(scope, answer.status, answer.began_at - started if answer.began_at else elapsed)
                 _log(scope, answer.status, elapsed)
                 unbind_contextvars("key")
 
@@ -105,6 +106,7 @@ class Answer:
         self._send = send
         self._headers = [*HARDENING, (b"x-request-id", request_id.encode())]
         self.status = 0
+        self.began_at = 0.0
 
     def add(self, headers: list[tuple[bytes, bytes]]) -> None:
         self._headers += headers
@@ -112,6 +114,7 @@ class Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.began_at = time.perf_counter()
             message["headers"] = [*message.get("headers", []), *self._headers]
         await self._send(message)
 
@@ -120,7 +123,14 @@ def _log(scope: Scope, status: int, elapsed: float) -> None:
     """By path alone: a query may hold what a user calls things. Reading is no news, unless it goes wrong."""
     news = scope["method"] not in READING or status >= 500
     say = log.info if news else log.debug
-    say("request.answered", method=scope["method"], path=scope["path"], status=status, seconds=round(elapsed, 4))
+    job = {"job": scope["job_id"]} if "job_id" in scope else {}
+    seconds = round(elapsed, 4)
+    say("request.answered", method=scope["method"], path=scope["path"], status=status, seconds=seconds, **job)
+
+
+def _trace(scope: Scope) -> dict[str, str]:
+    scope["trace"] = place = tracing.place(scope)
+    return {} if place is None else {"trace": trace_id(place)}
 
 
 def _name(url: str) -> str | None:

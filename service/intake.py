@@ -1,8 +1,9 @@
 """The way of an uploaded file: received, checked, kept, recorded. What exists afterwards is ready."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,8 +11,10 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
+from flashcards.contract.bundle import BundleTaken
 from ledger import blobs, quota
 from ledger.keys import Principal
+from ledger.settings import Settings
 from ledger.store import Kept, hash_file
 from service.deps import House
 from service.errors import UnfitFile
@@ -22,6 +25,9 @@ from service.uploads import Upload, received
 
 Facts = TypeVar("Facts")
 Recorder = Callable[[Session, Upload, Facts], BaseModel]
+Arrival = Callable[[Request, Settings, Callable[[], None]], AbstractAsyncContextManager[Upload]]
+
+Parts = Callable[[Upload, Any, Path], Mapping[Kept, Path]]
 
 #: How a raw body looks in the OpenAPI document.
 RAW_BODY = {
@@ -32,6 +38,10 @@ RAW_BODY = {
 }
 
 
+def _whole(upload: Upload, facts: Any, made: Path) -> Mapping[Kept, Path]:
+    return {Kept(upload.digest, upload.size): upload.path}
+
+
 async def take_in(
     request: Request,
     house: House,
@@ -40,14 +50,21 @@ async def take_in(
     question: Any,
     record: Recorder[Any],
     status: int = 201,
+    parts: Parts = _whole,
+    arrival: Arrival = received,
+    asked: str | None = None,
 ) -> Response:
+    """`parts` says which files are kept of it, where that is not the file itself; `arrival` is how the file comes here;
+    `asked` marks the request where the file itself does not."""
     declared = request.headers.get("content-length", "")
     await asyncio.to_thread(_check_room, house, principal, int(declared) if declared.isdigit() else 0)
     once = Once(house.db, principal.tenant, key)
     await asyncio.to_thread(once.reserve)
     try:
-        async with received(request, house.settings, once.hold_on) as upload, _beside(upload) as made:
-            mark = fingerprint(request.method, request.url.path, request.url.query, upload.digest)
+        if asked is not None and (known := once.answered_before(asked)) is not None:
+            return known
+        async with arrival(request, house.settings, once.hold_on) as upload, _beside(upload) as made:
+            mark = asked or fingerprint(request.method, request.url.path, request.url.query, upload.digest)
             before = once.answered_before(mark)
             if before is not None:
                 return before
@@ -55,7 +72,8 @@ async def take_in(
                 async with house.checks:
                     facts = await _check(upload, question, made)
                     kept = await asyncio.to_thread(_to_keep, upload, made)
-                return await asyncio.to_thread(_keep, house, principal, once, mark, kept, facts, record, status)
+                    files = await asyncio.to_thread(parts, kept, facts, made)
+                return await asyncio.to_thread(_keep, house, principal, once, mark, kept, files, facts, record, status)
     except BaseException:
         # A cancelled task (the client hung up) may not await for long, and this is one short write.
         once.give_up()
@@ -64,12 +82,12 @@ async def take_in(
 
 @asynccontextmanager
 async def _beside(upload: Upload) -> AsyncIterator[Path]:
-    """Where a conversion puts what is kept in the upload's place. Gone with it, unless the store took it."""
+    """Where a file or a folder is put that is kept in the upload's place. Gone with it, unless the store took it."""
     made = upload.path.with_suffix(".made")
     try:
         yield made
     finally:
-        made.unlink(missing_ok=True)
+        shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
 
 
 async def _check(upload: Upload, question: Any, made: Path) -> Any:
@@ -98,6 +116,7 @@ def _keep(
     once: Once,
     mark: str,
     upload: Upload,
+    files: Mapping[Kept, Path],
     facts: Any,
     record: Recorder[Any],
     status: int,
@@ -105,11 +124,14 @@ def _keep(
     def put_on_record(session: Session) -> Response:
         made = record(session, upload, facts)
         quota.check_room(session, principal)
-        location = f"{LOCATIONS[type(made).__name__]}/{made.id}"  # type: ignore[attr-defined]
-        return once.keep(session, mark, status, made.model_dump_json(), location)
+        return once.keep(session, mark, status, made.model_dump_json(), _location(made))
 
-    kept = Kept(upload.digest, upload.size)
-    return blobs.keep(house.db, house.store, principal.tenant, kept, upload.path, put_on_record)
+    return blobs.keep_all(house.db, house.store, principal.tenant, files, put_on_record)
 
 
-LOCATIONS = {"Model": "/v1/models", "Dataset": "/v1/datasets"}
+def _location(made: BaseModel) -> str:
+    found = made.made if isinstance(made, BundleTaken) else made
+    return f"{LOCATIONS[type(found).__name__]}/{found.id}"  # type: ignore[attr-defined]
+
+
+LOCATIONS = {"Model": "/v1/models", "Dataset": "/v1/datasets", "Learner": "/v1/learners"}

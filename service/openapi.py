@@ -19,7 +19,7 @@ ALWAYS = {
     "403": "a foreign Host or Origin, or a key without the scope or quota for this",
     "422": "the request does not make sense",
     "500": "a defect of ours",
-    "503": "database or store do not answer right now",
+    "503": "database, store or tracking server do not answer right now",
 }
 LOCKED = {"401": "no key, or one that opens nothing", "429": "the key's rate limit or quota of jobs is used up"}
 WITH_ID = {"404": "there is no such thing"}

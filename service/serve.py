@@ -36,6 +36,7 @@ class Part:
 
     name: str
     module: str
+    environment: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     pause: float = 0.5
@@ -48,7 +49,7 @@ class Part:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, leash.VARIABLE: "1"},
+            env={**os.environ, **self.environment, leash.VARIABLE: "1"},
             start_new_session=True,  # Ctrl-C reaches us alone, and we end the parts in order
         )
         threading.Thread(target=self._prefix, args=(self.process.stdout,), daemon=True).start()
@@ -83,13 +84,16 @@ def main() -> None:
 
 def serve(settings: Settings) -> None:
     db = open_record(settings)
-    # Whatever rang before is in the ledger; old messages and half-written ones are not needed.
-    shutil.rmtree(settings.broker_folder, ignore_errors=True)
+    # Whatever rang before is in the ledger; old rings and half-written ones are not needed. Other queues stay: what
+    # producers sent, and what was announced, is nowhere else.
+    for queue in ("cpu", "gpu"):
+        shutil.rmtree(settings.broker_folder / queue, ignore_errors=True)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
     os.environ["FLASHCARDS_PORT"] = str(settings.port)
-    parts = [Part("api", "service.api"), Part("worker", "worker")]
+    # One metrics port is the worker's: the API of the same machine has /metrics beside its other routes.
+    parts = [Part("api", "service.api", {"FLASHCARDS_METRICS_PORT": "0"}), Part("worker", "worker")]
     threading.Thread(target=greet, args=(settings, stopping), daemon=True).start()
     try:
         while not stopping.wait(0.1):

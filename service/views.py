@@ -5,8 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from flashcards.contract import learners, resources
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.keys import Key
+from flashcards.contract.submissions import Submission
+from flashcards.contract.webhooks import Delivery, Try, Webhook
 from ledger import tables
 from ledger.clock import as_datetime, maybe_datetime
+from ledger.summaries import job_summary
 from service.paging import encode_cursor
 
 
@@ -130,23 +133,6 @@ def version(row: tables.Version, capsules: Mapping[int, tables.VersionCapsule]) 
     )
 
 
-def job_summary(row: tables.Job) -> resources.JobSummary:
-    return resources.JobSummary(
-        id=row.id,
-        kind=row.kind,
-        parent=row.parent_id,
-        state=row.state,
-        labels=row.labels,
-        progress=row.progress,
-        error=row.error,
-        result=row.result,
-        cancel_requested=row.cancel_requested_at is not None,
-        created_at=as_datetime(row.created_at),
-        started_at=maybe_datetime(row.started_at),
-        ended_at=maybe_datetime(row.ended_at),
-    )
-
-
 def job(
     row: tables.Job,
     queue_position: int | None,
@@ -160,6 +146,17 @@ def job(
         queue_position=queue_position,
         attempts=[attempt(each) for each in attempts],
         artifacts=[artifact(each) for each in artifacts],
+    )
+
+
+def submission(row: tables.Submission) -> Submission:
+    return Submission(
+        id=row.key,
+        state="rejected" if row.job_id is None else "accepted",
+        job=row.job_id,
+        problem=row.problem,
+        conflicts=row.conflicts,
+        created_at=as_datetime(row.created_at),
     )
 
 
@@ -195,6 +192,40 @@ def metrics(rows: Sequence[tables.Metric]) -> resources.Metrics:
         point = resources.MetricPoint(step=row.step, value=row.value, attempt=row.attempt)
         named.setdefault(row.name, []).append(point)
     return resources.Metrics(metrics=named)
+
+
+def webhook(row: tables.Webhook) -> Webhook:
+    return Webhook(
+        id=row.id,
+        name=row.name,
+        url=row.url,
+        events=row.events,
+        labels=row.labels,
+        hint=row.hint,
+        previous_until=maybe_datetime(row.previous_until),
+        created_at=as_datetime(row.created_at),
+    )
+
+
+def delivery(row: tables.Delivery, tries: Iterable[tables.DeliveryTry]) -> Delivery:
+    return Delivery(
+        id=row.id,
+        webhook=row.webhook_id,
+        type=row.type,
+        state=row.state,
+        created_at=as_datetime(row.created_at),
+        next_try_at=maybe_datetime(row.due_at),
+        job=row.job_id,
+        learner=row.learner_id,
+        tries=[_try(row, each) for each in tries],
+    )
+
+
+def _try(row: tables.Delivery, each: tables.DeliveryTry) -> Try:
+    left = each.seconds is None and (each.number < row.tries or row.leased_until is None)
+    reason = "its worker ended in the middle: whether the receiver has it is not known" if left else each.reason
+    at = as_datetime(each.started_at)
+    return Try(number=each.number, at=at, seconds=each.seconds, status=each.status, reason=reason)
 
 
 def page(items: Sequence[resources.Item], last_id: str | None) -> resources.Page[resources.Item]:

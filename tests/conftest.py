@@ -10,9 +10,11 @@ import browser
 import httpx
 import numpy as np
 import pytest
+from collector import running_collector
 from making import make_key, npz, push_dataset, push_model
-from servers import open_folder, postgres, s3_server
-from service_process import running_service
+from servers import open_folder, postgres, running, s3_server
+from service_process import free_port, running_service
+from tracking import MlflowServer
 
 
 def pytest_configure(config):
@@ -44,9 +46,31 @@ def s3():
 
 
 @pytest.fixture(scope="session")
+def mlflow(tmp_path_factory):
+    """One MLflow server for every test that does not break it."""
+    with running(MlflowServer(tmp_path_factory.mktemp("tracking") / "mlflow")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def service(tmp_path_factory):
     """One embedded service for every test that does not break it."""
     with running_service(tmp_path_factory.mktemp("service") / "home", threads=1) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def collector():
+    with running_collector() as collector:
+        yield collector
+
+
+@pytest.fixture(scope="session")
+def watched(tmp_path_factory, collector):
+    """One more, with a port for the worker's figures and somebody who collects spans."""
+    home = tmp_path_factory.mktemp("watched") / "home"
+    settings = {"threads": 1, "log_format": "json", "metrics_port": free_port()}
+    with running_service(home, environment=collector.environment, **settings) as running:
         yield running
 
 

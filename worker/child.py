@@ -15,7 +15,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from worker.messages import Assignment, Said, said
+from worker.messages import Assignment, Drawing, Said, said
 
 #: Nothing else of our environment reaches a runner: no database, no broker, no store, no key.
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")
@@ -77,7 +77,7 @@ class Child:
             self._code = UNTOLD
         return self._code is None
 
-    def assign(self, assignment: Assignment) -> None:
+    def assign(self, assignment: Assignment | Drawing) -> None:
         with suppress(BrokenPipeError):  # it died while it waited; its exit code will say so
             self._stdin.write(assignment.model_dump_json().encode() + b"\n")
             self._stdin.flush()

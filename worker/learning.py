@@ -8,6 +8,7 @@ from flashcards.contract.results import TaskMeasure
 from flashcards.contract.specs import LearnSpec
 from ledger import learners, scope
 from ledger.errors import NotFound
+from ledger.imports import made_by_us
 from ledger.lifecycle import Claim
 from ledger.tables import Dataset, Learner, Model, Version, VersionCapsule
 from ledger.versions import chain
@@ -24,6 +25,7 @@ class Standing:
     capsules: dict[int, VersionCapsule]  # of that one, by task
     model: Model | None  # whose weights they are, where nothing was learnt since
     autoencoder: Model | None  # and of a learner of classes, those of what makes cards
+    unproven: frozenset[str]  # those of the two that this engine did not make
     task: str
 
 
@@ -52,7 +54,9 @@ def _settle(station: Station, claim: Claim, spec: LearnSpec) -> Standing:
             session.get(Model, id) if id is not None and learner.version == 0 else None
             for id in (learner.model_id, learner.autoencoder_id)
         )
-        return Standing(learner, versions, found, model, autoencoder, learners.task_name(session, spec))
+        known = [each for each in (model, autoencoder) if each is not None]
+        unproven = frozenset(each.id for each in known if not made_by_us(session, each))
+        return Standing(learner, versions, found, model, autoencoder, unproven, learners.task_name(session, spec))
 
 
 class Fetch:
@@ -146,6 +150,6 @@ def _staged_network(
         architecture=architecture,
         input=learner.input,
         range=tuple(learner.range),
-        made_here=model is None or model.origin != "upload",
+        made_here=model is None or model.id not in standing.unproven,
         probe=fetch.file(model.probe_digest if model else None, "safetensors"),
     )

@@ -8,8 +8,10 @@ from flashcards.contract.architecture import ArchitectureField
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.learners import Matrix
+from flashcards.contract.recipe import Recipe
 from flashcards.contract.resources import Failure, Progress
 from flashcards.contract.results import TaskMeasure
+from flashcards.contract.shards import ShardResult, Split
 from flashcards.contract.specs import EngineSpec, Scenario
 
 
@@ -69,6 +71,15 @@ class StagedUnit(Record):
     failed: str | None = None
 
 
+class StagedParts(Record):
+    """The shards of a capture, in the order of their cards."""
+
+    recipe: Recipe
+    paths: list[str]
+    results: list[ShardResult]
+    seconds: float
+
+
 class Assignment(Record):
     """Everything a runner gets to know. Paths are local; there is no address and no secret in it."""
 
@@ -81,10 +92,20 @@ class Assignment(Record):
     autoencoder: StagedModel | None = None
     test_dataset: StagedDataset | None = None
     units: list[StagedUnit] = []
+    parts: StagedParts | None = None
+    shards: int = 1
     resume: str | None = None
     resume_seconds: float
     device: str
     threads: int
+    traced: bool = False
+
+
+class Drawing(Record):
+    """The other thing that a runner is asked for: the network of this file as an ONNX graph, into the folder `out`."""
+
+    draw: StagedModel
+    out: str
 
 
 class FileMade(Record):
@@ -93,10 +114,26 @@ class FileMade(Record):
     shows_data: bool = False
 
 
+class DeviceMemory(Record):
+    device: str
+    used_bytes: int
+    total_bytes: int
+
+
 class SaidProgress(Record):
     say: Literal["progress"] = "progress"
     progress: Progress
     metrics: list[tuple[int, dict[str, float]]] = []
+    memory: DeviceMemory | None = None
+
+
+class SaidStage(Record):
+    """A part of the work that is over, in seconds since 1970. Said where the attempt is traced."""
+
+    say: Literal["stage"] = "stage"
+    name: str = Field(max_length=40)
+    began_at: float
+    ended_at: float
 
 
 class SaidNote(Record):
@@ -116,6 +153,11 @@ class SaidDone(Record):
     files: list[FileMade]
 
 
+class SaidSplit(Record):
+    say: Literal["split"] = "split"
+    split: Split
+
+
 class SaidFailed(Record):
     say: Literal["failed"] = "failed"
     error: Failure
@@ -127,8 +169,9 @@ class SaidStopped(Record):
     files: list[FileMade]
 
 
-Last = SaidDone | SaidFailed | SaidStopped
+Last = SaidDone | SaidSplit | SaidFailed | SaidStopped
 Said = Annotated[
-    SaidProgress | SaidNote | SaidResumePoint | SaidDone | SaidFailed | SaidStopped, Field(discriminator="say")
+    SaidProgress | SaidStage | SaidNote | SaidResumePoint | SaidDone | SaidSplit | SaidFailed | SaidStopped,
+    Field(discriminator="say"),
 ]
 said: TypeAdapter[Said] = TypeAdapter(Said)

@@ -8,7 +8,8 @@ import time
 
 import structlog
 
-from ledger import idempotency, lifecycle, parents, workers
+from ledger import announcements, idempotency, lifecycle, parents, submissions, workers
+from worker import telemetry
 from worker.station import Station
 
 TIDY_SECONDS = 600
@@ -22,8 +23,18 @@ def reap(station: Station) -> None:
     expired = lifecycle.expire(station.db)
     parents.look_after(station.db)
     rung = station.doorbell.ring_again(station.db, 0 if expired else settings.ring_again_seconds)
+    telemetry.leases_lapsed.inc(expired)
     if expired or rung:
         log.info("reaper.found", expired=expired, rung=rung)
+
+
+def tidy(station: Station) -> None:
+    settings = station.settings
+    idempotency.forget(station.db, settings.idempotency_hours)
+    submissions.forget(station.db, settings.submission_days, settings.idempotency_hours)
+    if unheard := announcements.forget(station.db):
+        log.warning("announcements.given_up", count=unheard)
+    station.clear_away_the_dead()
 
 
 def keep_reaping(station: Station) -> None:
@@ -33,10 +44,10 @@ def keep_reaping(station: Station) -> None:
             reap(station)
             if time.monotonic() - tidied_at > TIDY_SECONDS:
                 tidied_at = time.monotonic()
-                idempotency.forget(station.db, station.settings.idempotency_hours)
-                station.clear_away_the_dead()
+                tidy(station)
         except Exception as error:
             log.warning("reaper.failed", error=str(error))
+        station.turned_at = time.monotonic()
 
 
 def start(station: Station) -> None:

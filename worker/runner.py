@@ -17,27 +17,45 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine import run as engine_run
+from engine.device import memory
 from engine.errors import EngineError, Stopped
 from engine.warm import warm_up
-from engine.work import CardsInput, DatasetInput, LearnerInput, ModelInput, Outcome, Product, TaskInput, UnitInput, Work
+from engine.work import (
+    CardsInput,
+    DatasetInput,
+    LearnerInput,
+    ModelInput,
+    Outcome,
+    PartsInput,
+    Product,
+    TaskInput,
+    UnitInput,
+    Work,
+)
 from flashcards.contract.base import Record
 from flashcards.contract.resources import Failure, Progress
+from flashcards.contract.shards import Split
 from worker.messages import (
     Assignment,
+    DeviceMemory,
+    Drawing,
     FileMade,
     SaidDone,
     SaidFailed,
     SaidNote,
     SaidProgress,
     SaidResumePoint,
+    SaidSplit,
     SaidStopped,
     StagedCards,
     StagedDataset,
     StagedLearner,
     StagedModel,
+    StagedParts,
     StagedTask,
 )
 from worker.nursery import Nursery
+from worker.stages import Stages
 
 REPORT_SECONDS = 0.5
 ORPHANED = 70
@@ -59,14 +77,18 @@ class Line:
 class Reports:
     """The engine speaks at every step; the supervisor hears it twice a second."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, assignment: Assignment) -> None:
         self._line = line
+        self._device = assignment.device
+        self._stages = Stages(line.say) if assignment.traced else None
         self._said_at = 0.0
         self._metrics: list[tuple[int, dict[str, float]]] = []
         self._latest = Progress()
 
     def progress(self, progress: Progress) -> None:
         self._latest = progress
+        if self._stages is not None:
+            self._stages.heard(progress)
         if time.monotonic() - self._said_at >= REPORT_SECONDS:
             self.flush()
 
@@ -88,7 +110,15 @@ class Reports:
     def flush(self) -> None:
         self._said_at = time.monotonic()
         metrics, self._metrics = self._metrics, []
-        self._line.say(SaidProgress(progress=self._latest, metrics=metrics))
+        self._line.say(SaidProgress(progress=self._latest, metrics=metrics, memory=self._memory()))
+
+    def end_stages(self) -> None:
+        if self._stages is not None:
+            self._stages.finish()
+
+    def _memory(self) -> DeviceMemory | None:
+        found = memory(self._device)
+        return None if found is None else DeviceMemory(device=self._device, used_bytes=found[0], total_bytes=found[1])
 
 
 def listen() -> "queue.SimpleQueue[str]":
@@ -115,6 +145,8 @@ def as_work(assignment: Assignment) -> Work:
         autoencoder=as_model(assignment.autoencoder),
         test_dataset=as_dataset(assignment.test_dataset),
         units=[UnitInput(**dict(unit)) for unit in assignment.units],
+        parts=as_parts(assignment.parts),
+        shards=assignment.shards,
         resume=Path(assignment.resume) if assignment.resume else None,
         resume_seconds=assignment.resume_seconds,
         device=assignment.device,
@@ -135,6 +167,10 @@ def as_dataset(staged: StagedDataset | None) -> DatasetInput | None:
 
 def as_cards(staged: StagedCards | None) -> CardsInput | None:
     return None if staged is None else CardsInput(path=Path(staged.path), digest=staged.digest)
+
+
+def as_parts(staged: StagedParts | None) -> PartsInput | None:
+    return None if staged is None else PartsInput(**{**dict(staged), "paths": [Path(path) for path in staged.paths]})
 
 
 def as_learner(staged: StagedLearner | None) -> LearnerInput | None:
@@ -162,8 +198,24 @@ def work(assignment: Assignment, reports: Reports, stopping: threading.Event) ->
     except EngineError as error:
         failure = Failure(type=error.type, title=error.title, detail=error.detail)
         return SaidFailed(error=failure, files=as_files(error.products))
+    finally:
+        reports.end_stages()
+    if isinstance(outcome.result, Split):
+        return SaidSplit(split=outcome.result)
     reports.finish()
     return SaidDone(result=outcome.result.model_dump(mode="json"), files=as_files(outcome.products))
+
+
+def draw(drawing: Drawing) -> Record:
+    """For a tracking server: nobody waits for it, and it must not be in the way of a job."""
+    from engine.passes.onnx_passes import write_graph  # starts a thread, and runners are forked from who imports this
+
+    os.nice(19)
+    model = as_model(drawing.draw)
+    assert model is not None
+    if not write_graph(model, Path(drawing.out) / "model.onnx"):
+        return SaidStopped(files=[])
+    return SaidDone(result={}, files=[FileMade(name="model.onnx", media_type="application/octet-stream")])
 
 
 def live() -> None:
@@ -173,9 +225,12 @@ def live() -> None:
     stopping = threading.Event()
     text = assignments.get()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    assignment = Assignment.model_validate(json.loads(text))
-    reports = Reports(line)
-    line.say(work(assignment, reports, stopping))
+    asked = json.loads(text)
+    if "draw" in asked:
+        line.say(draw(Drawing.model_validate(asked)))
+    else:
+        assignment = Assignment.model_validate(asked)
+        line.say(work(assignment, Reports(line, assignment), stopping))
     sys.stderr.flush()
 
 

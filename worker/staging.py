@@ -4,26 +4,20 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from flashcards.contract.specs import CompareSpec, EngineSpec, LearnSpec, NoopSpec
-from ledger import artifacts, blobs, scope
+from flashcards.contract.specs import CaptureSpec, CompareSpec, EngineSpec, LearnSpec, NoopSpec, ShardSpec
+from ledger import artifacts, blobs, fits, scope
 from ledger.artifacts import Product
 from ledger.errors import NotFound, Unfit
+from ledger.imports import made_by_us
 from ledger.learners import MOVED_ON, MovedOn
 from ledger.lifecycle import Claim
 from ledger.outcomes import spec_of
 from ledger.store import hash_file
 from ledger.tables import Dataset, Flashcards, Model
-from worker import comparing, learning
+from worker import comparing, learning, sharding
+from worker.errors import CannotBegin
 from worker.messages import Assignment, FileMade, StagedCards, StagedDataset, StagedModel
 from worker.station import Station
-
-
-class CannotBegin(Exception):
-    """What the job was to start from is not there, or not what it was when the job was queued."""
-
-    def __init__(self, type: str, title: str, detail: str) -> None:
-        super().__init__(detail)
-        self.type, self.title, self.detail = type, title, detail
 
 
 def _gone(detail: str) -> CannotBegin:
@@ -44,6 +38,8 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
             staged = {"units": comparing.stage(station, claim, spec)}
         else:
             staged = _stage_inputs(station, claim, spec, inputs)
+        if isinstance(spec, CaptureSpec):
+            staged |= sharding.stage(station, claim, spec, inputs)
         resume = _stage_resume_point(station, claim, inputs)
     except NotFound as missing:
         raise _gone(missing.detail) from missing
@@ -60,8 +56,7 @@ def stage(station: Station, claim: Claim, folder: Path) -> Assignment:
         resume=resume,
         resume_seconds=station.settings.resume_seconds,
         device=station.device,
-        threads=station.threads,
-        **staged,
+        **{"threads": station.threads, **staged},
     )
 
 
@@ -74,12 +69,15 @@ def _stage_inputs(station: Station, claim: Claim, spec: EngineSpec, folder: Path
         staged["model"] = _stage_model(station, claim, model_id, folder)
     if (dataset_id := getattr(spec, "dataset", None)) is not None:
         staged["dataset"] = _stage_dataset(station, claim, dataset_id, folder)
+    if isinstance(spec, ShardSpec):
+        staged["threads"] = spec.recipe.threads  # as in all shards of the set
     return staged
 
 
 def _stage_model(station: Station, claim: Claim, id: str, folder: Path) -> StagedModel:
     with station.db.read() as session:
         row = scope.find(session, Model, claim.tenant, id)
+        made_here = made_by_us(session, row)
 
     def fetch(name: str, digest: str | None) -> str | None:
         if digest is None:
@@ -88,12 +86,12 @@ def _stage_model(station: Station, claim: Claim, id: str, folder: Path) -> Stage
         return str(folder / name)
 
     return StagedModel(
-        path=fetch("model.safetensors", row.digest) or "",
+        path=fetch(f"model.{fits.form_of(row)}", row.digest) or "",
         digest=row.digest,
         architecture=row.architecture,
         input=row.input,
         range=tuple(row.range),
-        made_here=row.origin != "upload",
+        made_here=made_here,
         probe=fetch("probe.safetensors", row.probe_digest),
         capsule=fetch("capsule.safetensors", row.capsule_digest),
         capsule_digest=row.capsule_digest,

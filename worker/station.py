@@ -3,8 +3,9 @@
 import os
 import shutil
 import threading
+import time
 
-from ledger import lifecycle, workers
+from ledger import lifecycle, tracing, workers
 from ledger.db import Database
 from ledger.doorbell import Doorbell
 from ledger.lifecycle import Claim
@@ -12,6 +13,8 @@ from ledger.schema import ensure_schema
 from ledger.settings import Settings
 from ledger.store import Store
 from worker.child import Parent
+
+HANGS_SECONDS = 300  # longer than any statement or connection is waited for
 
 
 class Station:
@@ -24,6 +27,8 @@ class Station:
         self.doorbell = Doorbell(settings)
         self.parent = Parent()
         self.draining = threading.Event()
+        self.provider = tracing.open_provider("worker")
+        self.turned_at = time.monotonic()  # when the reaper last came round
         self.worker_id = workers.register(self.db, settings.queue)
         self.folder = settings.work_folder / self.worker_id
         self.folder.mkdir(parents=True)
@@ -41,11 +46,16 @@ class Station:
         settings = self.settings
         return lifecycle.claim(self.db, settings.queue, self.worker_id, settings.lease_seconds, job_id)
 
+    def is_well(self) -> bool:
+        """It moves, whether or not the database answers: who starts it again would not help the database."""
+        return time.monotonic() - self.turned_at < HANGS_SECONDS + self.settings.reap_seconds
+
     def close(self) -> None:
         self.parent.close()
         workers.leave(self.db, self.worker_id)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.db.close()
+        tracing.close_provider(self.provider)
 
     def clear_away_the_dead(self) -> None:
         """Attempt folders lie in their worker's; those of dead ones are rubbish, and may hold somebody's data."""
@@ -68,3 +78,7 @@ def station() -> Station:
     if _station is None:
         raise RuntimeError("start workers with `python -m worker`")
     return _station
+
+
+def is_well() -> bool:
+    return _station is not None and _station.is_well()

@@ -14,16 +14,29 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
-from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, retention, turns
+from flashcards.contract.specs import MAX_SHARDS
+from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, parents, retention, shards, turns
 from ledger.artifacts import Product
 from ledger.blobs import Collected
 from ledger.errors import StoreAway
 from ledger.jobs import Reports
 from ledger.lifecycle import Claim, Pulse
-from worker import staging
+from worker import spans, staging, telemetry
 from worker.child import Child, LogLine
+from worker.errors import CannotBegin
 from worker.holding import ClaimLost, Holding, NoStore
-from worker.messages import FileMade, Last, Said, SaidDone, SaidFailed, SaidNote, SaidProgress, SaidResumePoint
+from worker.messages import (
+    FileMade,
+    Last,
+    Said,
+    SaidDone,
+    SaidFailed,
+    SaidNote,
+    SaidProgress,
+    SaidResumePoint,
+    SaidSplit,
+    SaidStage,
+)
 from worker.station import Station
 
 TICK_SECONDS = 0.1
@@ -46,6 +59,7 @@ class Watch:
     renewed_at: float = field(default_factory=time.monotonic)
     log_lines: int = 0
     showed_life: bool = False
+    outcome: str = "unsettled"
 
 
 Verb = Callable[[Session], bool]
@@ -55,21 +69,24 @@ Done = TypeVar("Done")
 def supervise(station: Station, claim: Claim) -> None:
     Attempt(station, claim).run()
     retention.sweep(station.db, station.store)  # the attempt's own copies have gone with its folder
-    _ring_following(station, claim)
-
-
-def _ring_following(station: Station, claim: Claim) -> None:
-    """We go on to what waits longest in our queue; the learner's next task may lie in another, or wait for long."""
-    if (learner_id := claim.spec.get("learner")) is None:
-        return
     try:
-        with station.db.read() as session:
-            following = turns.following(session, learner_id)
+        for job_id, queue in _following(station, claim):
+            station.doorbell.ring(job_id, queue)
     except DBAPIError as error:
         log.warning("following.database_away", error=str(error.orig))
-        return
-    if following is not None:
-        station.doorbell.ring(*following)
+
+
+def _following(station: Station, claim: Claim) -> list[tuple[str, str]]:
+    """We go on to what waits longest in our queue; the learner's next task may lie in another, or wait for long, and
+    the shards of a capture that was split are for others too."""
+    learner_id = claim.spec.get("learner")
+    if learner_id is None and claim.spec["kind"] != "capture":
+        return []
+    with station.db.read() as session:
+        if learner_id is None:
+            return parents.to_ring_for(session, claim.job_id, MAX_SHARDS)
+        following = turns.following(session, learner_id)
+    return [] if following is None else [following]
 
 
 class Attempt:
@@ -78,16 +95,23 @@ class Attempt:
         self.claim = claim
         self.folder = station.folder / f"{claim.job_id}-{claim.attempt}"
         self.watch = Watch()
+        self.figures = telemetry.Running(claim, station.settings.queue)
+        self.spans = spans.spans_of(station.provider, claim, station.settings.queue)
 
     def run(self) -> None:
-        with bound_contextvars(job=self.claim.job_id, attempt=self.claim.attempt):
-            self._run_logged()
+        with bound_contextvars(job=self.claim.job_id, attempt=self.claim.attempt, **self.spans.ids()):
+            try:
+                self._run_logged()
+            finally:
+                self.figures.ended(self.watch.outcome)
+                self.spans.end(self.watch.outcome)
 
     def _run_logged(self) -> None:
-        log.info("attempt.started", kind=self.claim.spec["kind"])
+        log.info("attempt.started", kind=self.claim.spec["kind"], waited_seconds=round(self.claim.waited_seconds, 3))
         try:
             self._run()
         except ClaimLost:
+            telemetry.claims_lost.inc()
             log.warning("attempt.claim_lost")
         except DBAPIError as error:
             # Unsettled: the lease lapses, and another attempt starts from the last resume point.
@@ -105,12 +129,13 @@ class Attempt:
         """A job without a runner: what is left is the cost of queue and record."""
         log.info("noop.ran")
         result = {"worker": self.station.worker_id}
-        self._write(lambda session: outcomes.succeed(session, self.claim, result, []))
+        self._write("succeeded", lambda session: outcomes.succeed(session, self.claim, result, []))
 
     def _run_child(self) -> None:
         try:
-            assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
-        except staging.CannotBegin as why:
+            with self.spans.stage("stage inputs"):
+                assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
+        except CannotBegin as why:
             self._fail(why.type, why.title, why.detail)
             return
         except NoStore as none:
@@ -121,8 +146,9 @@ class Attempt:
             return
         child = self.station.parent.bear()
         try:
-            child.assign(assignment)
-            code = self._watch(child)
+            with self.spans.stage("run"):
+                child.assign(assignment.model_copy(update={"traced": self.spans.are_wanted}))
+                code = self._watch(child)
         finally:
             child.close()
             self.station.parent.prepare()
@@ -164,8 +190,11 @@ class Attempt:
                         True,
                         0.0,
                     )  # the first sign of life is written at once
+                self.figures.heard(message)
                 reports.progress = message.progress.model_dump(mode="json", exclude_none=True)
                 reports.metrics.extend(message.metrics)
+            case SaidStage():
+                self.spans.heard(message)
             case SaidNote():
                 reports.entries.append(("note", {"text": message.text}))
             case SaidResumePoint():
@@ -231,6 +260,8 @@ class Attempt:
         last = self.watch.last
         if isinstance(last, SaidDone):
             self._succeed(last)
+        elif isinstance(last, SaidSplit):
+            self._write("split", lambda session: shards.split(session, self.claim, last.split))
         elif isinstance(last, SaidFailed):
             self._end("failed", last.files, error=last.error.model_dump())
         elif self.watch.stop_reason == "cancel":
@@ -238,24 +269,30 @@ class Attempt:
         elif self.watch.stop_reason == "deadline":
             self._end("failed", last.files if last else [], error=_overdue(self.claim))
         elif self.watch.stop_reason == "drain":
-            self._write(lambda session: lifecycle.release(session, self.claim, CLOSING))
+            self._write("released", lambda session: lifecycle.release(session, self.claim, CLOSING))
         else:
             self._lose(code)
 
     def _succeed(self, last: SaidDone) -> None:
         products = self._keep(last.files)
-        if products is not None:
-            self._write(lambda session: outcomes.succeed(session, self.claim, last.result, products), products)
+        if products is None:
+            return
+
+        def verb(session: Session) -> bool:
+            return outcomes.succeed(session, self.claim, last.result, products)
+
+        self._write("succeeded", verb, products)
 
     def _end(self, state: str, files: list[FileMade], **what: object) -> None:
         products = self._keep(files)
         if products is not None:
-            self._write(lambda session: outcomes.end(session, self.claim, state, products, **what), products)
+            self._write(state, lambda session: outcomes.end(session, self.claim, state, products, **what), products)
 
     def _keep(self, files: list[FileMade]) -> list[Product] | None:
         """What is not kept goes at once: on a full disk the record needs the room to say so."""
         try:
-            products = self._hold(lambda: staging.keep(self.station, self.claim, self.folder / "out", files))
+            with self.spans.stage("keep files"):
+                products = self._hold(lambda: staging.keep(self.station, self.claim, self.folder / "out", files))
         except NoStore as none:
             self._do_without_store(none.reason or self.watch.stop_reason)
             return None
@@ -282,17 +319,20 @@ class Attempt:
     def _do_without_store(self, reason: str | None) -> None:
         """Nothing of what it made can be kept, so only how it ended is written down."""
         if reason == "drain":
-            self._write(lambda session: lifecycle.release(session, self.claim, CLOSING))
+            self._write("released", lambda session: lifecycle.release(session, self.claim, CLOSING))
         elif reason == "cancel":
-            self._write(lambda session: outcomes.end(session, self.claim, "cancelled", [], reason=CANCELLED))
+            self._write(
+                "cancelled", lambda session: outcomes.end(session, self.claim, "cancelled", [], reason=CANCELLED)
+            )
         elif reason == "deadline":
-            self._write(lambda session: outcomes.end(session, self.claim, "failed", [], error=_overdue(self.claim)))
+            error = _overdue(self.claim)
+            self._write("failed", lambda session: outcomes.end(session, self.claim, "failed", [], error=error))
         else:
             self._fail("storage", "The store of files does not answer", "Retry: it goes on from the last resume point.")
 
     def _fail(self, type: str, title: str, detail: str) -> None:
         error = {"type": type, "title": title, "detail": detail}
-        self._write(lambda session: outcomes.end(session, self.claim, "failed", [], error=error))
+        self._write("failed", lambda session: outcomes.end(session, self.claim, "failed", [], error=error))
 
     def _lose(self, code: int) -> None:
         reason = f"the runner was killed by signal {-code}" if code < 0 else f"the runner exited with code {code}"
@@ -302,9 +342,13 @@ class Attempt:
 
     def _lose_to(self, reason: str) -> None:
         job_id, attempt = self.claim.job_id, self.claim.attempt
-        self._write(lambda session: lifecycle.lose(session, job_id, attempt, reason))
+        self._write("lost", lambda session: lifecycle.lose(session, job_id, attempt, reason))
 
-    def _write(self, verb: Verb, products: Iterable[Product] = ()) -> None:
+    def _write(self, outcome: str, verb: Verb, products: Iterable[Product] = ()) -> None:
+        with self.spans.stage("settle"):
+            self._settle_as(outcome, verb, products)
+
+    def _settle_as(self, outcome: str, verb: Verb, products: Iterable[Product]) -> None:
         """One transaction; with database or store away, again and again until the lease has surely lapsed."""
         while True:
             try:
@@ -313,12 +357,15 @@ class Attempt:
                         raise ClaimLost
             except Collected:
                 self._lose_to("its files were collected before they were on record")
+                return
             except (DBAPIError, StoreAway) as error:
                 if time.monotonic() - self.watch.renewed_at > self.station.settings.lease_seconds:
                     raise ClaimLost from error
                 time.sleep(1)
                 continue
-            log.info("attempt.ended", last=type(self.watch.last).__name__, stopped_for=self.watch.stop_reason)
+            self.watch.outcome = outcome
+            stopped_for = self.watch.stop_reason
+            log.info("attempt.ended", outcome=outcome, last=type(self.watch.last).__name__, stopped_for=stopped_for)
             return
 
 

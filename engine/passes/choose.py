@@ -38,6 +38,8 @@ def choose(
     note: Callable[[str], None],
     named: str | None = None,  # the backend to take, if it is here
 ) -> Passes:
+    if hasattr(network, "backend"):  # it is run by what it was loaded with
+        return TorchPasses(network, device)
     by_torch = on_cuda(network, image, chunk, device) if device.type == "cuda" else TorchPasses(network, device)
     if device.type != "cpu" or named == by_torch.name:
         return by_torch

@@ -11,14 +11,21 @@ while a block is still in cache. Three layers are written otherwise than the pap
 In blocks before the last, interleaving four small images costs more than four convs save.
 """
 
+from pathlib import Path
+
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from engine.files import write_whole
 from engine.models.blk import BlkAutoencoder, Decoder, Encoder
+from engine.onnx_session import name, open_session
+from engine.weights import load_network
+from engine.work import ModelInput
+
+__all__ = ["OnnxPasses", "name"]
 
 OPSET, IR_VERSION = 17, 9  # both read by every ONNX Runtime since 1.14
 OPS = {torch.tanh_: "Tanh", torch.relu_: "Relu"}
@@ -28,24 +35,11 @@ PHASES = [(0, 0), (0, 1), (1, 0), (1, 1)]  # (row, column) modulo 2
 class OnnxPasses:
     def __init__(self, network: BlkAutoencoder | Encoder | Decoder, threads: int) -> None:
         self.name = name()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.use_deterministic_compute = True
-        options.log_severity_level = 3  # errors; a warning has nobody to read it
-        self.session = onnxruntime.InferenceSession(
-            graph_of(network).SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        self.session = open_session(graph_of(network).SerializeToString(), threads)
 
     def __call__(self, x_BCHW: torch.Tensor) -> torch.Tensor:
         (y_BCHW,) = self.session.run(["y"], {"x": x_BCHW.contiguous().numpy()})
         return torch.from_numpy(y_BCHW)
-
-
-def name() -> str:
-    return f"onnxruntime-{onnxruntime.__version__}-cpu"
 
 
 def graph_of(network: BlkAutoencoder | Encoder | Decoder) -> onnx.ModelProto:
@@ -63,6 +57,15 @@ def graph_of(network: BlkAutoencoder | Encoder | Decoder) -> onnx.ModelProto:
         case _:
             raise TypeError(f"no graph is known for {type(network).__name__}")
     return graph.finished(y, into, out)
+
+
+def write_graph(model: ModelInput, path: Path) -> bool:
+    """The network of a file as a graph that any tool runs. False: of this architecture there is none."""
+    network = load_network(model, torch.device("cpu"))
+    if not isinstance(network, BlkAutoencoder):
+        return False
+    write_whole(path, graph_of(network).SerializeToString())
+    return True
 
 
 def encode(graph: "Graph", encoder: Encoder, x: str) -> str:

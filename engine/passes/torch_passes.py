@@ -1,4 +1,4 @@
-"""PyTorch, layer by layer, channels last."""
+"""PyTorch, layer by layer, channels last; or a network that brings its own machinery."""
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ from engine.device import backend
 
 class TorchPasses:
     def __init__(self, network: nn.Module, device: torch.device) -> None:
-        self.name = backend(str(device))
+        self.name = getattr(network, "backend", None) or backend(str(device))
         self.network = network
 
     @torch.inference_mode()

@@ -10,7 +10,7 @@ from engine import gaussian
 from engine.errors import NoCapsule
 from engine.models import chunk_size
 from engine.sources.geometric import GEOMETRIC_VERSION, geometric
-from engine.sources.latent import LATENT_VERSION, Decoding, without_data
+from engine.sources.latent import CAPSULE_VERSION, LATENT_VERSION, Decoding, around_capsule, without_data
 from engine.sources.maze import MAZE_VERSION, mazes
 from engine.sources.noise import NOISE_VERSION, noise
 from engine.work import ModelInput
@@ -45,10 +45,12 @@ def open_source(
     capsule: Capsule | None,
     device: torch.device,
     by_class: bool = False,
+    wide: bool = True,
 ) -> Source:
     """Ready to start cards of this network. `auto` is resolved before, by `engine.choice`.
 
-    `by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn.
+    `by_class`: where the capsule has moments of classes and latents come from it, cards of each class in turn, drawn as
+    close as the images of the class were. `wide=False`: so close also without classes, to measure by and not to learn.
     """
     if name in PATTERNS:
         patterns, version = PATTERNS[name]
@@ -63,14 +65,15 @@ def open_source(
     if name == "capsule":
         if capsule is None:
             raise NoCapsule("this model has no capsule: measure one where its data is, or take source 'latent'")
-        moments = capsule.by_class if by_class else None
-        around = gaussian.of_capsule(capsule) if moments is None else moments
+        close = around_capsule(capsule) if wide else gaussian.of_capsule(capsule)
+        around = (capsule.by_class if by_class else None) or close
     else:
         around, scale = without_data(network, model, device)
     decoding = Decoding(network, around, seed, latent_shape(network, model, device), model.range, device)
     if name == "capsule" and capsule.tones_CQ is not None:
         decoding = decoding.toned(capsule.tones_CQ, chunk_size(model.architecture, model.input))
-    return Source(name, LATENT_VERSION, decoding.start, False, scale)
+    version = CAPSULE_VERSION if name == "capsule" else LATENT_VERSION
+    return Source(name, version, decoding.start, False, scale)
 
 
 @torch.inference_mode()

@@ -8,9 +8,13 @@ learns from answers learns the blur. The step back undoes one pass as far as one
 c - f(c), what was blurred into c had about that much more. It is the first step of the iteration x <- x + (c - f(x))
 that solves f(x) = c. Cards become about as hard to the network as images are.
 
-Nothing but the checkpoint is needed. Where a capsule is there, latents are drawn from its Gaussian (source `capsule`),
-and the pixels are brought to the tones of the data (`engine.tones`); where none is, latents come from a Gaussian around
-those of mazes (source `latent`).
+Nothing but the checkpoint is needed. Where a capsule is there, latents are drawn around its Gaussian (source
+`capsule`), and the pixels are brought to the tones of the data (`engine.tones`); where none is, they are drawn around
+0, as wide as those of mazes (source `latent`).
+
+Around, and not from: the Gaussian of the capsule is widened in all directions alike, by as much as the data's own
+latents vary. Draws from the Gaussian itself are decoded to what the network finds easy, and who learns from them alone
+learns little of what images are beside that: a card may be strange, but it has to be hard.
 """
 
 from dataclasses import dataclass, replace
@@ -18,16 +22,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from engine import gaussian
 from engine.gaussian import Gaussian
 from engine.hashing import keys
 from engine.sources.by_class import drawn
 from engine.sources.maze import mazes
 from engine.tones import Tones, tones_between
 from engine.work import ModelInput
+from flashcards.contract.capsule import Capsule
 from flashcards.contract.class_moments import ClassMoments
 
-LATENT_VERSION = 2  # changes when the same seed would give other latents
+LATENT_VERSION, CAPSULE_VERSION = 2, 3  # change when the same seed would give other latents
 LANE = 2
+WIDTH = 1.0  # of the deviation of the data's latents, added in all directions
 LOOKED_AT = 64  # mazes
 TONED_CARDS, TONED_NUMBERS = 256, 2**24  # looked at for their tones: so many, or as large images allow
 TONES_SEED = 0
@@ -67,6 +74,11 @@ class Decoding:
         most = min(TONED_CARDS // chunk, TONED_NUMBERS // some[0].numel())
         some += [shared.start(first * chunk, chunk) for first in range(1, most)]
         return replace(self, tones=tones_between(torch.cat(some), tones_CQ))
+
+
+def around_capsule(capsule: Capsule) -> Gaussian:
+    known = gaussian.of_capsule(capsule)
+    return known.widened(WIDTH * known.deviation)
 
 
 @torch.inference_mode()

@@ -55,5 +55,5 @@ class JobBar:
             self._bars.update(self._task, completed=progress.fraction, words=in_words(progress))
         elif event.kind == "state" and event.data.get("state") != "succeeded":
             self._bars.update(self._task, words=event.data.get("reason") or event.data.get("state", ""))
-        elif event.kind == "note":
+        elif event.kind in ("note", "warning"):
             self._bars.console.print(f"{self._name}: {event.data['text']}")

@@ -12,11 +12,14 @@ from rich.filesize import decimal
 
 from flashcards.cli.options import AsJson, connect
 from flashcards.cli.output import print_facts, print_json, say
+from flashcards.contract.architecture import Onnx
 
 
 def capsule(
     ctx: typer.Context,
-    model: Annotated[Path, typer.Option(exists=True, dir_okay=False, readable=True, help="a safetensors file")],
+    model: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, readable=True, help="a safetensors or an ONNX file")
+    ],
     data: Annotated[Path, typer.Option(exists=True, readable=True, help="an npz, or a folder of images")],
     out: Annotated[Path | None, typer.Option(help="where it goes", show_default="beside the model")] = None,
     attach: Annotated[
@@ -33,7 +36,10 @@ def capsule(
 ) -> None:
     """Measure a model's capsule on the images it learnt from, here, and attach it if asked to."""
     target = out or model.with_suffix(".capsule.safetensors")
-    told = _measure([model, data, target], architecture=architecture, input=input, range=range)
+    known = {"architecture": architecture, "input": input, "range": range}
+    if attach is not None and architecture is None:
+        known = _as_read(ctx, attach, known)
+    told = _measure([model, data, target], **known)
     if attach is not None:
         with connect(ctx) as client:
             client.models.attach_capsule(attach, told["path"])
@@ -41,6 +47,21 @@ def capsule(
     print_json(told) if as_json else print_facts(_facts(told))
     if attach is None and not as_json:
         say("--attach MODEL hands it to the service")
+
+
+def _as_read(ctx: typer.Context, id: str, known: dict[str, str | None]) -> dict[str, str | None]:
+    """An ONNX file does not say which of its tensors is the latent; the service has found it."""
+    with connect(ctx) as client:
+        model = client.models.get(id)
+    if not isinstance(model.architecture, Onnx):
+        return known
+    low, high = model.range
+    read: dict[str, str | None] = {
+        "architecture": model.architecture.model_dump_json(),
+        "input": str(model.input),
+        "range": f"{low},{high}",
+    }
+    return read | {name: text for name, text in known.items() if text is not None}
 
 
 def _measure(places: list[Path], **known: str | None) -> dict[str, Any]:

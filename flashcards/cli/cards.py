@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 from rich.filesize import decimal
@@ -8,6 +9,8 @@ from flashcards.cli.output import age, moment, print_deleted, print_item, print_
 from flashcards.contract.resources import Flashcards
 
 app = typer.Typer(no_args_is_help=True)
+FileFormat = Literal["npy", "npz", "parquet"]
+BY_SUFFIX: dict[str, FileFormat] = {".npz": "npz", ".parquet": "parquet"}
 COLUMNS = ("id", "name", "count", "r", "age")
 
 
@@ -26,10 +29,22 @@ def show(ctx: typer.Context, id: Id, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def pull(ctx: typer.Context, id: Id, to: Target = Path(), as_json: AsJson = False) -> None:
-    """Download all cards as one npy file, N x H x W x C."""
+def pull(
+    ctx: typer.Context,
+    id: Id,
+    to: Target = Path(),
+    format: Annotated[
+        FileFormat | None,
+        typer.Option(
+            help="npy, npz (array x), or parquet with a PNG a card", show_default="by the name of --to, or npy"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download all cards as one file: an array N x H x W x C, or pictures."""
+    chosen: FileFormat = format or BY_SUFFIX.get(to.suffix, "npy")
     with connect(ctx) as client:
-        print_path(client.flashcards.download(id, to), as_json)
+        print_path(client.flashcards.download(id, to, chosen), as_json)
 
 
 @app.command()

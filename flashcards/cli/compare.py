@@ -5,6 +5,7 @@ import typer
 from flashcards.cli.options import (
     AsJson,
     Labels,
+    Tracked,
     as_architecture,
     as_jitter,
     as_strategy,
@@ -43,6 +44,7 @@ def compare(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -65,7 +67,7 @@ def compare(
         decay=decay,
         validation_share=validation_share,
         patience=patience,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 

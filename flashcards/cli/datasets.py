@@ -26,14 +26,16 @@ def push(
         str | None, typer.Option(help="height x width x channels to bring images to", show_default="as they are")
     ] = None,
     invert: Invert = False,
+    image: Annotated[str | None, typer.Option(help="parquet: column of the images", show_default="found")] = None,
+    label: Annotated[str | None, typer.Option(help="parquet: column of the labels", show_default="found")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Upload an npz (x, or x_train and x_test; labels y...), or a zip or folder of images, whose folders are labels.
 
-    Or what MNIST, CIFAR and SVHN are published as: IDX, binary CIFAR and its tar.gz, .mat.
+    Or parquet with image bytes, or what MNIST, CIFAR and SVHN are published as: IDX, binary CIFAR and its tar.gz, .mat.
     """
     with connect(ctx) as client, transfer_bar(path.resolve().name, quiet=as_json) as progress:
-        dataset = client.datasets.push(path, name, progress, input, invert)
+        dataset = client.datasets.push(path, name, progress, input, invert, image, label)
     print_item(dataset, _facts, as_json)
 
 

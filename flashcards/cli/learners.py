@@ -116,6 +116,13 @@ def pull(ctx: typer.Context, id: Id, number: Number, to: Target = Path(), as_jso
 
 
 @app.command()
+def bundle(ctx: typer.Context, id: Id, number: Number, to: Target = Path(), as_json: AsJson = False) -> None:
+    """Download a version as a bundle for another installation, where `models import` takes it in."""
+    with connect(ctx) as client:
+        print_path(client.learners.bundle(id, number, to), as_json)
+
+
+@app.command()
 def model(ctx: typer.Context, id: Id, number: Number, as_json: AsJson = False) -> None:
     """Make a model of a version, for jobs that read models."""
     with connect(ctx) as client:

@@ -19,6 +19,8 @@ from flashcards.cli import (
     models,
     processes,
     storage,
+    submissions,
+    webhooks,
     work,
 )
 from flashcards.cli.options import FOR_PROGRAMS
@@ -56,7 +58,9 @@ app.add_typer(datasets.app, name="datasets", help="Images to train and to evalua
 app.add_typer(jobs.app, name="jobs", help="Work asked for: how far it is, what came of it.")
 app.add_typer(cards.app, name="cards", help="Sets of flashcards.")
 app.add_typer(learners.app, name="learners", help="Networks that learn task after task.")
+app.add_typer(submissions.app, name="submissions", help="Messages on the queue: what came of them.")
 app.add_typer(keys.app, name="keys", help="Who may come in, and how far.")
+app.add_typer(webhooks.app, name="webhooks", help="Who is told when jobs end.")
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 from flashcards.cli import completion
 from flashcards.contract.architecture import Architecture
 from flashcards.contract.specs import Spec
+from flashcards.contract.tracking import Tracking
 
 if TYPE_CHECKING:
     from flashcards.client import Client
@@ -18,6 +19,13 @@ def _pairs(texts: list[str] | None) -> list[str]:
     for text in texts or []:
         if "=" not in text:
             raise typer.BadParameter(f"{text!r} has no =; write --label key=value")
+    return texts or []
+
+
+def _tracking(texts: list[str] | None) -> list[str]:
+    for text in texts or []:
+        if text != "off" and text.partition("=")[0] not in Tracking.model_fields:
+            raise typer.BadParameter(f"{text!r} is neither off nor one of experiment=, run_name=, register_as=")
     return texts or []
 
 
@@ -33,6 +41,16 @@ Limit = Annotated[int, typer.Option(min=1, help="how many to list, newest first"
 Labels = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="KEY=VALUE", callback=_pairs, show_default=False, help="may be given many times"),
+]
+Tracked = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tracking",
+        metavar="off|FIELD=VALUE",
+        callback=_tracking,
+        show_default=False,
+        help="of the service's tracking server: off, experiment=, run_name=, register_as=; may be given many times",
+    ),
 ]
 ExistingFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)]
 Target = Annotated[Path, typer.Option("--to", help="file or folder", show_default="here, named by its id")]
@@ -73,8 +91,17 @@ def as_labels(pairs: list[str] | None) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs or [])
 
 
+def as_tracking(texts: list[str] | None) -> dict[str, Any] | None:
+    told = {"mirror": False} if "off" in (texts or []) else {}
+    return told | dict(text.split("=", 1) for text in texts or [] if text != "off") or None
+
+
 def on_the_queue(
-    label: list[str] | None, device: str | None, timeout: int | None, max_attempts: int | None
+    label: list[str] | None,
+    device: str | None,
+    timeout: int | None,
+    max_attempts: int | None,
+    tracking: list[str] | None = None,
 ) -> dict[str, Any]:
     """What every job may be told beside its work."""
     return {
@@ -82,6 +109,7 @@ def on_the_queue(
         "device": device,
         "timeout_seconds": timeout,
         "max_attempts": max_attempts,
+        "tracking": as_tracking(tracking),
     }
 
 

@@ -24,6 +24,7 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    ExportResult,
     LearnResult,
     NoopResult,
     Spread,
@@ -32,6 +33,7 @@ from flashcards.contract.results import (
     TrainingResult,
     TrainResult,
 )
+from flashcards.contract.shards import ShardResult
 
 if TYPE_CHECKING:
     from flashcards.client import Client
@@ -71,6 +73,8 @@ def result_facts(job: Job) -> Facts:
             return _trained_classifier(classifier)
         case CaptureResult() as captured:
             return _captured(captured)
+        case ShardResult() as shard:
+            return [("cards", f"{shard.first:,} to {shard.first + shard.cards - 1:,}")]
         case AnalyzeResult() as analyzed:
             return _analyzed(analyzed)
         case DistillResult() as distilled:
@@ -85,6 +89,8 @@ def result_facts(job: Job) -> Facts:
             return _evaluated_classifier(evaluated_classifier)
         case PredictResult() as predicted:
             return _predicted(predicted)
+        case ExportResult() as exported:
+            return _exported(exported)
         case EvaluateCardsResult() as evaluated_cards:
             return _evaluated_cards(evaluated_cards)
         case CompareResult() as compared:
@@ -140,6 +146,7 @@ def _captured(result: CaptureResult) -> Facts:
         ("r", result.recipe.r),
         *_steps(result),
         *_properties(result),
+        *([("shards", result.shards)] if result.shards > 1 else []),
         ("speed", f"{result.cards_per_second:,.0f} cards/s"),
         ("contact sheet", f"flashcards cards sheet {result.flashcards}"),
     ]
@@ -260,6 +267,15 @@ def _predicted(result: PredictResult) -> Facts:
 def _class(said: Classified) -> str:
     truth = "" if said.truth is None else f"   (is {said.truth})"
     return f"{said.name or said.label}, {said.confidence:.1%}{truth}"
+
+
+def _exported(result: ExportResult) -> Facts:
+    images = ", ".join(f"{each.images} {each.inputs}" for each in result.parity)
+    return [
+        ("file", f"{result.format}, opset {result.opset}, {decimal(result.size)}"),
+        ("digest", result.digest),
+        ("parity", f"within {result.max_abs_difference:.1e} of the network, on {images} images"),
+    ]
 
 
 def _compared(id: str, result: CompareResult) -> Facts:

@@ -9,6 +9,7 @@ from flashcards.cli.completion import known
 from flashcards.cli.options import (
     AsJson,
     Labels,
+    Tracked,
     as_architecture,
     as_jitter,
     as_strategy,
@@ -69,6 +70,7 @@ def train(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -87,9 +89,14 @@ def train(
         through=through,
         seed=seed,
         name=name,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
+
+
+def _number(text: str | None) -> int | str | None:
+    """Or a word, as it is: the service says what is wrong with it."""
+    return int(text) if text and text.isdigit() else text
 
 
 def capture(
@@ -104,12 +111,14 @@ def capture(
         bool, typer.Option("--recipe-only", help="keep the recipe and the digest, not the cards")
     ] = False,
     backend: Annotated[str | None, spec_option(CaptureSpec, "backend")] = None,
+    shards: Annotated[str | None, spec_option(CaptureSpec, "shards", metavar="N|auto")] = None,
     name: Annotated[str | None, spec_option(CaptureSpec, "name")] = None,
     sheet: Annotated[Path | None, typer.Option(help="save the contact sheet here, a PNG", show_default=False)] = None,
     label: Labels = None,
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -120,14 +129,15 @@ def capture(
         kind="capture",
         model=model,
         count=count,
-        r=int(r) if r and r.isdigit() else r,
+        r=_number(r),
         source=source,
         seed=seed,
         dtype=dtype,
         materialise=False if recipe_only else None,
         backend=backend,
+        shards=_number(shards),
         name=name,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     job = do(ctx, spec, detach, as_json)
     if sheet and job and isinstance(job.result, CaptureResult) and job.result.flashcards:
@@ -149,6 +159,7 @@ def analyze(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -163,7 +174,7 @@ def analyze(
         retrain=retrain.split(",") if retrain else None,
         retrain_epochs=retrain_epochs,
         seed=seed,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 
@@ -188,6 +199,7 @@ def distill(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -203,7 +215,7 @@ def distill(
         dataset=dataset,
         seed=seed,
         name=name,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 
@@ -240,6 +252,7 @@ def learn(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -262,7 +275,7 @@ def learn(
         patience=patience,
         seed=seed,
         name=name,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 
@@ -278,6 +291,7 @@ def evaluate(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -289,7 +303,7 @@ def evaluate(
         flashcards=subject if are_cards else None,
         dataset=dataset,
         split=split,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 
@@ -305,6 +319,7 @@ def predict(
     device: Device = None,
     timeout: Timeout = None,
     max_attempts: Attempts = None,
+    tracking: Tracked = None,
     detach: Detach = False,
     as_json: AsJson = False,
 ) -> None:
@@ -316,7 +331,7 @@ def predict(
         rows=rows.split(",") if rows else None,
         limit=limit,
         split=split,
-        **on_the_queue(label, device, timeout, max_attempts),
+        **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
     do(ctx, spec, detach, as_json)
 

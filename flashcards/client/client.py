@@ -14,6 +14,7 @@ from flashcards.client.fields import (
     CompareFields,
     DistillFields,
     EvaluateFields,
+    ExportFields,
     PredictFields,
     TrainFields,
     as_body,
@@ -74,6 +75,10 @@ class Client(Parts):
         """Have a model answer a few images, and wait for it: the job as it ended, its answers in `result`."""
         asked = self.submit({"kind": "predict", "model": model, **fields})
         return self.jobs.wait(asked.id)
+
+    def export(self, model: str | Model, **fields: Unpack[ExportFields]) -> BoundJob:
+        """Queue the export of a model as ONNX: `models.onnx` downloads it once the job has succeeded."""
+        return self.submit({"kind": "export", "model": model, **fields})
 
     def compare(self, **fields: Unpack[CompareFields]) -> BoundJob:
         """Queue strategies on the same sequence of tasks: one table of what each keeps and what it forgets."""

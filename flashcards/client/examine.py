@@ -116,8 +116,9 @@ def _figures(answer: httpx.Response) -> Iterator[Finding]:
 
 
 def _queues(figures: Figures) -> Iterator[Finding]:
-    serving = {queue: count for (name, queue), count in figures.items() if name == "workers"}
-    waiting = {queue: age for (name, queue), age in figures.items() if name == "oldest_queued_seconds"}
+    """Those that are served, and those in which something waits: nobody needs a worker on every queue."""
+    serving = {queue: count for (name, queue), count in figures.items() if name == "workers" and count}
+    waiting = {queue: age for (name, queue), age in figures.items() if name == "oldest_queued_seconds" and age}
     for queue in sorted(serving.keys() | waiting.keys()):
         yield _queue(queue, round(serving.get(queue, 0)), waiting.get(queue))
 

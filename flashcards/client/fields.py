@@ -3,7 +3,7 @@
 What a job reads is named by its id, or by the thing itself as the client gave it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Required, TypedDict
 
 from pydantic_core import to_jsonable_python
@@ -13,6 +13,7 @@ from flashcards.contract.recipe import CardDtype, Source
 from flashcards.contract.resources import Dataset, Flashcards, Model
 from flashcards.contract.specs import Budget, Jitter, Scenario
 from flashcards.contract.strategies import Strategy
+from flashcards.contract.tracking import Tracking
 
 
 class Fields(TypedDict, total=False):
@@ -20,6 +21,8 @@ class Fields(TypedDict, total=False):
     device: Literal["auto", "cpu", "gpu"]
     timeout_seconds: int | None
     max_attempts: int
+    announce: str | None
+    tracking: Tracking | Mapping[str, Any] | None
 
 
 class LessonFields(Fields, total=False):
@@ -65,6 +68,16 @@ class CompareFields(LessonFields, total=False):
     clip: bool
 
 
+class ImportFields(TypedDict, total=False):
+    """Beside the reference; what is null is taken from the file."""
+
+    name: str | None
+    file: str | None
+    architecture: str | Architecture | Mapping[str, Any] | None
+    input: str | Sequence[int] | None
+    range: Sequence[float] | Sequence[str] | None
+
+
 class TrainFields(LearningFields, total=False):
     """Beside the dataset."""
 
@@ -100,6 +113,7 @@ class CaptureFields(Fields, total=False):
     dtype: CardDtype
     materialise: bool
     backend: str | None
+    shards: int | Literal["auto"]
     name: str | None
 
 
@@ -117,6 +131,12 @@ class PredictFields(Fields, total=False):
     split: Literal["auto", "train", "test"]
     rows: list[int] | None
     limit: int
+
+
+class ExportFields(Fields, total=False):
+    """Beside the model."""
+
+    format: Literal["onnx"]
 
 
 def as_body(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,21 @@ def zip_images(folder: Path, to: Path) -> None:
                 shutil.copyfileobj(image, entry, CHUNK)
 
 
+def zip_array(npy: Path, to: Path) -> None:
+    """The array of an npy file as the `x` of an npz, which can be uploaded as a dataset."""
+    part = to.with_name(f"{npy.name}.part")
+    try:
+        with (
+            zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive,
+            npy.open("rb") as array,
+            archive.open(zipfile.ZipInfo("x.npy"), "w", force_zip64=True) as entry,
+        ):
+            shutil.copyfileobj(array, entry, CHUNK)
+        part.replace(to)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _is_image(path: Path) -> bool:
     hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
     return path.suffix.lower() in IMAGE_SUFFIXES and not hidden

@@ -19,6 +19,7 @@ from flashcards.contract.resources import TERMINAL_STATES, Event, Job, JobState,
 from flashcards.contract.specs import JobKind
 from flashcards.errors import JobFailed, NothingMade
 from flashcards.progress import show_job
+from flashcards.torch_data import Transform
 
 PATH = "/v1/jobs"
 WAIT_SECONDS = 30.0
@@ -73,6 +74,11 @@ class BoundJob(Job, Bound):
         """All cards that it made: a numpy array N x H x W x C, or a torch tensor N x C x H x W."""
         found = self.flashcards()
         return found.cards(framework)
+
+    def dataset(self, folder: str | PathLike[str] | None = None, transform: Transform | None = None) -> Any:
+        """All cards that it made as a torch `Dataset`; with `folder` they lie there, and not in memory."""
+        found = self.flashcards()
+        return found.dataset(folder, transform)
 
     def _made(self, what: str) -> str:
         id: str | None = getattr(self.result, what, None)

@@ -6,6 +6,8 @@ from flashcards.client.jobs import Jobs
 from flashcards.client.keys import Keys
 from flashcards.client.learners import Learners
 from flashcards.client.models import Models
+from flashcards.client.submissions import Submissions
+from flashcards.client.webhooks import Webhooks
 
 
 class Parts:
@@ -19,3 +21,5 @@ class Parts:
         self.flashcards = FlashcardSets(http)
         self.learners = Learners(http)
         self.keys = Keys(http)
+        self.webhooks = Webhooks(http)
+        self.submissions = Submissions(http)

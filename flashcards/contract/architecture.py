@@ -11,6 +11,7 @@ from flashcards.contract.families.blk import BlkArchitecture
 from flashcards.contract.families.classifier import ClassifierFamily
 from flashcards.contract.families.conv_ae import ConvArchitecture
 from flashcards.contract.families.dense_ae import DenseArchitecture
+from flashcards.contract.families.onnx import OnnxArchitecture, OnnxClassifierArchitecture
 from flashcards.contract.families.resnet18 import ResnetArchitecture
 from flashcards.contract.families.tasknet import TasknetArchitecture
 from flashcards.contract.families.tasknet_ae import TasknetAeArchitecture
@@ -25,6 +26,9 @@ __all__ = [
     "ClassifierFamily",
     "ConvArchitecture",
     "DenseArchitecture",
+    "Onnx",
+    "OnnxArchitecture",
+    "OnnxClassifierArchitecture",
     "ResnetArchitecture",
     "Task",
     "TasknetAeArchitecture",
@@ -37,9 +41,13 @@ __all__ = [
 ]
 
 #: For annotations and isinstance; a field of a record is an ArchitectureField.
-Autoencoder = BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture | TasknetAeArchitecture
-Classifier = TasknetArchitecture | ResnetArchitecture | VggArchitecture
+Autoencoder = (
+    BlkArchitecture | VaeArchitecture | ConvArchitecture | DenseArchitecture | TasknetAeArchitecture | OnnxArchitecture
+)
+Classifier = TasknetArchitecture | ResnetArchitecture | VggArchitecture | OnnxClassifierArchitecture
 Architecture = Autoencoder | Classifier
+#: Read off a file, and named by nobody.
+Onnx = OnnxArchitecture | OnnxClassifierArchitecture
 
 FAMILIES = (blk, vae, conv_ae, dense_ae, tasknet_ae, tasknet, resnet18, vgg16)
 NAMES = {family.NAME: family.parse for family in FAMILIES}
@@ -71,7 +79,9 @@ _Told = Annotated[
     | TasknetAeArchitecture
     | TasknetArchitecture
     | ResnetArchitecture
-    | VggArchitecture,
+    | VggArchitecture
+    | OnnxArchitecture
+    | OnnxClassifierArchitecture,
     Field(discriminator="family"),
 ]
 _Name = Annotated[

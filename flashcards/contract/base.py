@@ -19,6 +19,9 @@ LearnerId = Annotated[
 #: Names are labels for people: printable, one line, never a path and never a key.
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 
+#: A queue of the broker. It becomes a key in Redis, or a folder.
+QueueName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$", examples=["results.line-7"])]
+
 
 def _written(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from flashcards.contract.ancestry import Imported
 from flashcards.contract.architecture import Architecture, ArchitectureField
 from flashcards.contract.base import DatasetId, JobId, LearnerId, ModelId, Moment, Name, Record
 from flashcards.contract.image import PixelRange, Shape
@@ -150,6 +151,14 @@ class Matrix(Record):
     before: list[float | None] = Field(description="M[i-1][i]")
     memory: Memory | None
     seconds: float | None = Field(description="of all trainings that led here")
+
+
+class LearnerLineage(Record):
+    """Where a learner came from."""
+
+    learner: LearnerId
+    made_from: list[ModelId] = Field(description="the models that it began with")
+    imported: Imported | None = Field(default=None, description="what the bundle says that brought it, if one did")
 
 
 class Rollback(Record):

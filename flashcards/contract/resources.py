@@ -4,6 +4,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from flashcards.contract.ancestry import Imported
 from flashcards.contract.architecture import ArchitectureField, Task
 from flashcards.contract.base import DatasetId, FlashcardsId, JobId, ModelId, Moment, Record
 from flashcards.contract.capsule import CapsuleFacts
@@ -22,17 +23,20 @@ from flashcards.contract.results import (
     DistillResult,
     EvaluateCardsResult,
     EvaluateResult,
+    ExportResult,
     LearnResult,
     NoopResult,
     TrainResult,
 )
-from flashcards.contract.specs import JobKind, JobSpec
+from flashcards.contract.shards import ShardResult
+from flashcards.contract.specs import AnySpec, JobKind, JobSpec
 
 JobState = Literal["waiting", "queued", "running", "succeeded", "failed", "cancelled"]
 Result = (
     TrainResult
     | TrainClassifierResult
     | CaptureResult
+    | ShardResult
     | AnalyzeResult
     | DistillResult
     | LearnResult
@@ -41,6 +45,7 @@ Result = (
     | EvaluateClassifierResult
     | EvaluateCardsResult
     | PredictResult
+    | ExportResult
     | CompareResult
     | NoopResult
 )
@@ -71,7 +76,7 @@ class Model(Record):
     parameters: int
     digest: str
     size: int
-    origin: Literal["upload", "train", "distill", "learn"]
+    origin: Literal["upload", "train", "distill", "learn", "import"]
     job: JobId | None = None
     probe: str | None = Field(default=None, description="digest of the probe that every use is checked against")
     capsule: StoredCapsule | None = Field(default=None, description="what was measured on its images")
@@ -93,6 +98,7 @@ class Lineage(Record):
     flashcards: list[FlashcardsId] = Field(description="captured from it")
     used_by: list[JobId] = Field(description="jobs that read it")
     names: dict[str, str] = Field(default={}, description="what the newest of these are called; of jobs, what they are")
+    imported: Imported | None = Field(default=None, description="what the bundle says that brought it, if one did")
 
 
 class Split(Record):
@@ -202,7 +208,7 @@ class JobSummary(Record):
 
 
 class Job(JobSummary):
-    spec: JobSpec
+    spec: AnySpec
     queue: str
     queue_position: int | None = Field(default=None, description="1 is next; null once it is claimed")
     attempts: list[Attempt] = []
@@ -211,7 +217,7 @@ class Job(JobSummary):
 
 class Event(Record):
     seq: int
-    kind: Literal["state", "progress", "log", "resume_point", "note"]
+    kind: Literal["state", "progress", "log", "resume_point", "note", "warning"]
     attempt: int
     at: Moment
     data: dict[str, Any]

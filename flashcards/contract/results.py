@@ -80,7 +80,10 @@ class CaptureResult(Record):
     flsd_by_pass: list[float] | None = None
     "FLSD of a sample after 0, 1, .. r passes."
     measures: CardMeasures | None = None
+    shards: int = 1
+    "In how many parts the cards were made, beside each other."
     seconds: float
+    "While at least one of them was being made."
     cards_per_second: float
 
 
@@ -258,6 +261,34 @@ class CompareResult(Record):
 
 class NoopResult(Record):
     worker: str
+
+
+class Parity(Record):
+    """The answers of an exported file beside those of the network itself, to the same images."""
+
+    inputs: Literal["random", "pattern", "card"]
+    images: int
+    max_abs_difference: float
+
+
+class ExportResult(Record):
+    model: ModelId | None = None
+    forward_unverified: bool = False
+    format: Literal["onnx"]
+    opset: int
+    digest: str
+    "SHA-256 of the file, model.onnx among the artifacts."
+    size: int
+    parity: list[Parity]
+    max_abs_difference: float
+    "The largest of them."
+    allowed: float
+    "1e-5, or that share of the largest answer where it is above 1."
+    backend: str
+    "What ran the network."
+    runtime: str
+    "What ran the file."
+    seconds: float
 
 
 class EvaluateResult(Record):

@@ -13,11 +13,12 @@ from flashcards.contract.architecture import (
     TasknetArchitecture,
     VaeArchitecture,
 )
-from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, Record
+from flashcards.contract.base import DatasetId, FlashcardsId, LearnerId, ModelId, Name, QueueName, Record
 from flashcards.contract.families.base import AutoencoderFamily
 from flashcards.contract.image import PixelRange
-from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Source
+from flashcards.contract.recipe import IMAGE_SOURCES, CardDtype, Recipe, Source
 from flashcards.contract.strategies import Flashcards, Strategy, StrategyField, called
+from flashcards.contract.tracking import Tracking
 
 Seed = Annotated[int, Field(ge=0, lt=2**63, description="same seed, same answer")]
 LabelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
@@ -27,7 +28,9 @@ Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=16)]
 MAX_CARDS = 1_000_000
 MAX_TASKS = 500  # of one compare
 MAX_PREDICTED = 256  # images of one predict: more are what evaluate is for
+MAX_SHARDS = 64
 Scenario = Literal["reconstruction", "denoising", "task_incremental", "new_instance"]
+REGISTERED = ("train", "distill", "learn")  # kinds that make a model
 CLASSIFY = ("task_incremental", "new_instance")  # the learner says what images show
 
 
@@ -64,6 +67,19 @@ class Spec(Record):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     timeout_seconds: int | None = Field(default=None, ge=1, le=30 * 86400, description="running time allowed")
     max_attempts: int = Field(default=3, ge=1, le=20, description="tries in a row without a new resume point")
+    announce: QueueName | None = Field(
+        default=None, description="a queue of the broker on which the end of the job is announced"
+    )
+    tracking: Tracking | None = Field(
+        default=None, description="null: mirrored as the service does, where it has a tracking server"
+    )
+
+    @model_validator(mode="after")
+    def _only_a_model_is_registered(self) -> Self:
+        kind = getattr(self, "kind", "learn")  # the body of a task has none, and becomes a learn
+        if self.tracking is not None and self.tracking.register_as is not None and kind not in REGISTERED:
+            raise ValueError(f"`register_as` is for jobs that make a model ({', '.join(REGISTERED)}), not for {kind}")
+        return self
 
 
 class LessonSpec(Spec):
@@ -125,6 +141,7 @@ class TrainSpec(LearningSpec):
 
 
 Passes = Annotated[int, Field(ge=0, le=1000)]
+Shards = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 
 class CaptureSpec(Spec):
@@ -143,6 +160,11 @@ class CaptureSpec(Spec):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+:-]{0,99}$",
         description="what a recipe says ran the passes, to make its cards again; null: the fastest here, measured",
     )
+    shards: Shards | Literal["auto"] = Field(
+        default="auto",
+        description="parts that workers make beside each other, the same cards in all; auto: one for each idle worker "
+        "where there is enough to do, 1: never split",
+    )
     name: Name | None = None
 
     @model_validator(mode="after")
@@ -153,6 +175,20 @@ class CaptureSpec(Spec):
                 f"r = 0 would leave the patterns of source {self.source!r} as they are: take r of at least 1"
             )
         return self
+
+
+class ShardSpec(Spec):
+    """A part of a large capture, made by it and not to be asked for: cards `first` to `first + count - 1`."""
+
+    kind: Literal["shard"]
+    model: ModelId
+    recipe: Recipe
+    first: int = Field(ge=0)
+    count: int = Field(ge=1, le=MAX_CARDS)
+
+    @property
+    def dtype(self) -> CardDtype:
+        return self.recipe.dtype
 
 
 class DistillSpec(LearningSpec):
@@ -220,6 +256,14 @@ class PredictSpec(Spec):
         default=None, min_length=1, max_length=MAX_PREDICTED, description="which images of the split; null: the first"
     )
     limit: int = Field(default=16, ge=1, le=MAX_PREDICTED, description="without rows: how many of the first")
+
+
+class ExportSpec(Spec):
+    """A model as a file that other tools run, held against our own forward pass before it goes out."""
+
+    kind: Literal["export"]
+    model: ModelId
+    format: Literal["onnx"] = "onnx"
 
 
 class Budget(Record):
@@ -361,7 +405,16 @@ class NoopSpec(Spec):
 
 
 EngineSpec = Annotated[
-    TrainSpec | CaptureSpec | AnalyzeSpec | DistillSpec | LearnSpec | EvaluateSpec | PredictSpec | CompareSpec,
+    TrainSpec
+    | CaptureSpec
+    | ShardSpec
+    | AnalyzeSpec
+    | DistillSpec
+    | LearnSpec
+    | EvaluateSpec
+    | PredictSpec
+    | ExportSpec
+    | CompareSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
@@ -372,9 +425,25 @@ JobSpec = Annotated[
     | LearnSpec
     | EvaluateSpec
     | PredictSpec
+    | ExportSpec
     | CompareSpec
     | NoopSpec,
     Field(discriminator="kind"),
 ]
-JobKind = Literal["train", "capture", "analyze", "distill", "learn", "evaluate", "predict", "compare", "noop"]
+#: What is on record: what was asked for, and what that was split into.
+AnySpec = Annotated[JobSpec | ShardSpec, Field(discriminator="kind")]
+JobKind = Literal[
+    "train",
+    "capture",
+    "shard",
+    "analyze",
+    "distill",
+    "learn",
+    "evaluate",
+    "predict",
+    "export",
+    "compare",
+    "noop",
+]
 job_spec: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
+any_spec: TypeAdapter[AnySpec] = TypeAdapter(AnySpec)

@@ -33,15 +33,26 @@ async def create_dataset(
         Query(max_length=20, description="height x width x channels (1 or 3) that the images are brought to"),
     ] = None,
     invert: Annotated[bool, Query(description="keep 255 - x: dark ink on white becomes white on black")] = False,
+    image: Annotated[
+        str | None, Query(max_length=200, description="parquet: the column of the images; found by itself if unsaid")
+    ] = None,
+    label: Annotated[str | None, Query(max_length=200, description="parquet: the column of the labels")] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Upload images. The body is an npz with `x`, or `x_train` and `x_test`; labels (`y...`) may come along.
 
     Or it is a zip of PNG, JPEG or WEBP images, in folders that are labels or in none, in `train/` and `test/` or not;
     or what MNIST, CIFAR and SVHN are published as: IDX (also gzipped, or the four files in a zip), binary CIFAR (also
-    its tar.gz), and .mat. It becomes an npz, and only that is kept.
+    its tar.gz), and .mat; or parquet with a column of encoded images, as bytes or as the Hugging Face libraries write
+    them. It becomes an npz, and only that is kept.
     """
-    question = DatasetQuestion(max_bytes=house.settings.max_dataset_bytes, input=_grey_or_colour(input), invert=invert)
+    question = DatasetQuestion(
+        max_bytes=house.settings.max_dataset_bytes,
+        input=_grey_or_colour(input),
+        invert=invert,
+        image=image,
+        label=label,
+    )
 
     def record(session: Session, upload: Upload, facts: DatasetFacts) -> Dataset:
         row = tables.Dataset(

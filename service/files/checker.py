@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import IMAGE_SUFFIXES, MAX_CHANNELS, MAX_SIDE, MAX_VECTOR
 from service.files.capsule import describe_capsule
+from service.files.errors import BadFile
 from service.files.facts import (
     CapsuleQuestion,
     DatasetFacts,
@@ -20,12 +21,13 @@ from service.files.facts import (
     ProbeFacts,
     ProbeQuestion,
 )
-from service.files.model import Weights, conversion, describe_model
+from service.files.model import Graph, Weights, conversion, describe_graph, describe_model
 from service.files.probe import describe_probe
 from service.files.process import Making, ask_child, unchecked
+from service.files.unpack import BundleFacts, BundleQuestion, describe_bundle
 
-Question = ModelQuestion | ProbeQuestion | CapsuleQuestion | DatasetQuestion
-Facts = ModelFacts | ProbeFacts | CapsuleFacts | DatasetFacts
+Question = ModelQuestion | ProbeQuestion | CapsuleQuestion | DatasetQuestion | BundleQuestion
+Facts = ModelFacts | ProbeFacts | CapsuleFacts | DatasetFacts | BundleFacts
 DEFLATE_RATIO = 1032  # nothing inflates further
 HEADERS = 1 << 20  # what a converted file has beside its numbers, at most
 
@@ -38,6 +40,8 @@ async def check_file(path: Path, question: ProbeQuestion, made: Path) -> ProbeFa
 async def check_file(path: Path, question: CapsuleQuestion, made: Path) -> CapsuleFacts: ...
 @overload
 async def check_file(path: Path, question: DatasetQuestion, made: Path) -> DatasetFacts: ...
+@overload
+async def check_file(path: Path, question: BundleQuestion, made: Path) -> BundleFacts: ...
 
 
 async def check_file(path: Path, question: Question, made: Path) -> Facts:
@@ -58,6 +62,8 @@ async def _check(upload: BinaryIO, question: Question, made: Path) -> Facts:
             return describe_probe(question, Weights.model_validate(answer))
         case CapsuleQuestion():
             return describe_capsule(question, await ask_child(upload, {"format": "capsule"}, work=_size(upload)))
+        case BundleQuestion():
+            return describe_bundle(await ask_child(upload, {"format": "bundle"}, work=2 * _size(upload)))
         case DatasetQuestion():
             return await _check_dataset(upload, question, made)
 
@@ -65,6 +71,8 @@ async def _check(upload: BinaryIO, question: Question, made: Path) -> Facts:
 async def _check_model(upload: BinaryIO, question: ModelQuestion, made: Path) -> ModelFacts:
     answer = await ask_child(upload, {"format": "weights"}, work=_size(upload))
     weights = Weights.model_validate(answer)
+    if weights.format == "onnx":
+        return await _check_graph(upload, question)
     facts = describe_model(question, weights)
     if order := conversion(facts, weights):
         told = {"format": "weights", **order.model_dump()}
@@ -73,16 +81,25 @@ async def _check_model(upload: BinaryIO, question: ModelQuestion, made: Path) ->
     return facts
 
 
+async def _check_graph(upload: BinaryIO, question: ModelQuestion) -> ModelFacts:
+    asked = {"input": question.input, "bottleneck": question.bottleneck, "task": question.task}
+    answer = await ask_child(upload, {"format": "onnx", **asked}, work=_size(upload))
+    return describe_graph(question, Graph.model_validate(answer))
+
+
 async def _check_dataset(upload: BinaryIO, question: DatasetQuestion, made: Path) -> DatasetFacts:
     most = question.max_bytes
     work = _size(upload) + min(most, DEFLATE_RATIO * _size(upload))
     limits = {"max_bytes": most, "max_side": MAX_SIDE, "max_channels": MAX_CHANNELS, "max_vector": MAX_VECTOR}
     answer = await ask_child(upload, {"format": "dataset", **limits}, work=work)
+    if question.columns and answer.get("format") != "parquet":
+        raise BadFile("there are no columns in it", "?image= and ?label= name columns of parquet files: leave them out")
     if answer.get("format") == "npz" and _is_prepared(facts := DatasetFacts.model_validate(answer), question):
         return facts
-    asked = {"suffixes": IMAGE_SUFFIXES, "input": question.input, "invert": question.invert}
+    asked = {"suffixes": IMAGE_SUFFIXES, "input": question.input, "invert": question.invert, **question.columns}
+    format = "parquet" if answer.get("format") == "parquet" else "dataset"
     with _fresh(made, most + HEADERS) as making:
-        answer = await ask_child(upload, {"format": "dataset", **limits, **asked}, work=work, making=making)
+        answer = await ask_child(upload, {"format": format, **limits, **asked}, work=work, making=making)
         return DatasetFacts.model_validate(answer)
 
 

@@ -62,11 +62,20 @@ def _reader(format: str, **limits: Any) -> Reader:
         from service.files.safetensors import read_safetensors
 
         return lambda upload: read_safetensors(upload).told()
+    if format == "onnx":
+        from service.files.graph.read import read_onnx
+
+        return partial(read_onnx, **limits)
     if format == "capsule":
-        import flashcards.contract.capsule  # noqa: F401 (while files can still be opened)
+        import flashcards.contract.capsule
         from service.files.capsule import read_capsule
 
         return read_capsule
+    if format == "bundle":
+        import flashcards.contract.capsule  # noqa: F401
+        from service.files.model_bundle import read_model_bundle
+
+        return read_model_bundle
     from service.files.dataset import read_dataset
     from service.files.npz import Limits
 
@@ -79,8 +88,13 @@ def _maker(format: str, **told: Any) -> Maker:
         from service.files.weights import read_weights
 
         return lambda upload, out: write_weights(upload, out, read_weights(upload), **told)
-    from service.files.convert import write_dataset
     from service.files.parts import Wanted
+
+    if format == "parquet":  # pyarrow takes half a second, and no other format has to wait for it
+        from service.files.parquet import write_parquet
+
+        return partial(write_parquet, wanted=Wanted(**told))
+    from service.files.convert import write_dataset
 
     return partial(write_dataset, wanted=Wanted(**told))
 

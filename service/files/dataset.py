@@ -8,9 +8,10 @@ from service.files.streams import GZIP_MAGIC, Span, Stream, unpacked
 from service.files.upload import Upload
 
 MAX_ENTRIES = 200_000
+PARQUET = b"PAR1"
 HOW = (
     f"{LAYOUT}; or a zip holds PNG, JPEG or WEBP images, in folders that are labels or in none; "
-    "or it is IDX as MNIST, binary CIFAR, or .mat as SVHN"
+    "or it is parquet with image bytes, IDX as MNIST, binary CIFAR, or .mat as SVHN"
 )
 
 
@@ -24,7 +25,12 @@ def recognise(upload: Upload) -> str:
     head = upload.head()
     if head.startswith(b"PK\x03\x04"):
         return _zip(upload)
-    kind = _plain(head) or _gzipped(upload, head) or ("cifar" if cifar.kind_of(upload) else None)
+    kind = (
+        ("parquet" if head.startswith(PARQUET) else None)
+        or _plain(head)
+        or _gzipped(upload, head)
+        or ("cifar" if cifar.kind_of(upload) else None)
+    )
     if kind is None:
         raise BadFile("not a dataset", f"it looks like {looks_like(head)}; {HOW}")
     return kind

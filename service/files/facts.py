@@ -2,7 +2,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from flashcards.contract.architecture import ArchitectureField
+from flashcards.contract.architecture import ArchitectureField, Task
 from flashcards.contract.base import Record
 from flashcards.contract.image import PixelRange, Shape
 from flashcards.contract.resources import Preparation, Split
@@ -15,6 +15,8 @@ class ModelQuestion(Record):
     architecture: ArchitectureField | None = None
     input: Shape | None = None
     range: PixelRange | None = None
+    bottleneck: str | None = Field(default=None, description="of an ONNX file: the tensor that is the latent")
+    task: Task | None = Field(default=None, description="of an ONNX file: what it does with an image")
 
 
 class ModelFacts(Record):
@@ -51,6 +53,13 @@ class DatasetQuestion(Record):
     max_bytes: int = Field(ge=0, description="allowed once it is inflated")
     input: Shape | None = Field(default=None, description="what the images are brought to")
     invert: bool = False
+    image: str | None = Field(default=None, description="column of a parquet file")
+    label: str | None = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        named = {"image": self.image, "label": self.label}
+        return {field: name for field, name in named.items() if name is not None}
 
 
 class DatasetFacts(Record):

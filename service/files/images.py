@@ -57,16 +57,17 @@ class Gallery:
 
     def rows(self, part: list[Picture]) -> Iterator[Pixels]:
         for each in part:
-            name = each.entry.name
-            data = zipped.read(self._upload, each.entry)
-            pixels = picture.decode(name, data, self._preparation.size, self._spend, self._preparation.note)
-            self._check(name, Size(*pixels.shape))
-            yield pixels[None]
+            yield self.taken(each.entry.name, zipped.read(self._upload, each.entry))[None]
+
+    def taken(self, name: str, data: bytes) -> Pixels:
+        pixels = picture.decode(name, data, self._preparation.size, self._spend, self._preparation.note)
+        self._check(name, Size(*pixels.shape))
+        return pixels
 
     def _spend(self, pixels: int) -> None:
         self._pixels_left -= pixels
         if self._pixels_left < 0:
-            packed = f"more than {PIXELS_A_BYTE:,} pixels for each byte of the zip"
+            packed = f"more than {PIXELS_A_BYTE:,} pixels for each byte of the file"
             raise BadFile(TOO_LARGE, f"its images are packed more tightly than pictures are: {packed}")
 
     def _check(self, name: str, found: Size) -> None:

@@ -26,6 +26,8 @@ SIGNATURES = (
     (b"%PDF", "a PDF"),
     (b"%!PS", "a PostScript file"),
 )
+#: Tags of producer_name, producer_version, domain, model_version, doc_string, graph, opset_import.
+ONNX_NEXT = (b"\x12", b"\x1a", b"\x22", b"\x28", b"\x32", b"\x3a", b"\x42")
 TAR_PLACE, TAR = 257, b"ustar"
 
 
@@ -34,6 +36,8 @@ def looks_like(head: bytes) -> str:
         return "an empty file"
     if is_safetensors(head):
         return "a safetensors file"
+    if is_onnx(head):
+        return "an ONNX file"
     if head.startswith(b"PK\x03\x04"):
         return _zip(head)
     for signature, name in SIGNATURES:
@@ -49,6 +53,11 @@ def looks_like(head: bytes) -> str:
 def is_safetensors(head: bytes) -> bool:
     """A header length below 2**32, then the JSON. The first bytes alone may read as another format's signature."""
     return head[4:9] == b"\0\0\0\0{"
+
+
+def is_onnx(head: bytes) -> bool:
+    """A protobuf that begins with a small version number (the IR's), then another field of a model."""
+    return len(head) > 2 and head[0] == 0x08 and 1 <= head[1] < 0x80 and head[2:3] in ONNX_NEXT
 
 
 def is_pickle(head: bytes) -> bool:

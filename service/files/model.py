@@ -1,11 +1,11 @@
 """Do these weights make a model? What the uploader and the metadata say, against the tensors that are there."""
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from flashcards.contract.architecture import Architecture, TensorShape, architecture_spec
+from flashcards.contract.architecture import Architecture, Onnx, TensorShape, architecture_spec
 from flashcards.contract.base import Record
 from flashcards.contract.image import ImageShape, PixelRange, Shape
 from service.files.errors import BadFile
@@ -24,11 +24,19 @@ _range: TypeAdapter[tuple[float, float]] = TypeAdapter(PixelRange)
 class Weights(Record):
     """What the child found, in the order of the file."""
 
-    format: Literal["safetensors", "pt"]
+    format: Literal["safetensors", "pt", "onnx"]
     metadata: dict[str, str]
     tensors: dict[str, TensorShape]
     dtypes: list[str] = Field(description="of the floats among them")
     counters: list[str] = Field(default=[], description="those that are a single whole number")
+
+
+class Graph(Record):
+    """What the child found in an ONNX file."""
+
+    architecture: dict[str, Any]
+    input: tuple[int, int, int]
+    metadata: dict[str, str]
 
 
 class Conversion(Record):
@@ -41,6 +49,8 @@ class Conversion(Record):
 
 def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
     architecture = _which_architecture(question, weights.metadata)
+    if question.bottleneck is not None or question.task not in (None, architecture.task):
+        raise BadFile("no ONNX file", f"bottleneck and task are asked of ONNX files: {architecture.name} has its own")
     shape = question.input or _from_metadata(weights.metadata, "input", _shape.validate_python) or DEFAULT_INPUT
     limits = question.range or _from_metadata(weights.metadata, "range", read_range) or DEFAULT_RANGE
     if (words := architecture.misfit(shape)) is not None:
@@ -53,6 +63,19 @@ def describe_model(question: ModelQuestion, weights: Weights) -> ModelFacts:
     return ModelFacts(
         architecture=architecture, input=shape, range=limits, parameters=parameters, mapping=renamed or None
     )
+
+
+def describe_graph(question: ModelQuestion, graph: Graph) -> ModelFacts:
+    """The file is its own architecture: what the uploader says of it has been looked for in there."""
+    if question.architecture is not None:
+        raise BadFile("two architectures", "an ONNX file says by itself which layers it has: leave ?architecture= out")
+    try:
+        shape = _shape.validate_python(graph.input)
+        architecture = architecture_spec.validate_python(graph.architecture)
+    except ValidationError as error:
+        raise BadFile("the graph does not take images that are taken here", first_words(error)) from error
+    limits = question.range or _from_metadata(graph.metadata, "range", read_range) or DEFAULT_RANGE
+    return ModelFacts(architecture=architecture, input=shape, range=limits, parameters=architecture.parameters(shape))
 
 
 def conversion(facts: ModelFacts, weights: Weights) -> Conversion | None:
@@ -91,6 +114,8 @@ def _which_architecture(question: ModelQuestion, metadata: dict[str, str]) -> Ar
         both = f"the upload says {_in_words(asked)}, the file's metadata {_in_words(written)}"
         raise BadFile("two architectures", f"{both}: leave ?architecture= out, or save the file with the right one")
     known = asked or written
+    if isinstance(known, Onnx):
+        raise BadFile("two architectures", "these are weights, and the architecture is that of an ONNX file")
     if known is None:
         how = "pass ?architecture=blk_4_fil_64, or save the file with that as metadata flashcards.architecture"
         raise BadFile("the architecture is not known", how)
@@ -104,8 +129,11 @@ def _from_metadata(metadata: dict[str, str], key: str, parse: Callable[[str], Va
     try:
         return parse(text)
     except ValidationError as error:
-        why = error.errors()[0]["msg"]
-        raise BadFile("the metadata is wrong", f"flashcards.{key} is {quoted(text)}: {why}") from error
+        raise BadFile("the metadata is wrong", f"flashcards.{key} is {quoted(text)}: {first_words(error)}") from error
+
+
+def first_words(error: ValidationError) -> str:
+    return str(error.errors()[0]["msg"])
 
 
 def _in_words(architecture: Architecture) -> str:

@@ -41,3 +41,5 @@ class Wanted(NamedTuple):
     input: Sequence[int] | None = None
     invert: bool = False
     max_vector: int = 0  # as in `Limits`
+    image: str | None = None  # columns of a parquet file
+    label: str | None = None

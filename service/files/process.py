@@ -19,8 +19,14 @@ from service.files.errors import UNCHECKED, BadFile
 MAX_ANSWER = 1 << 20
 SECONDS = 30
 SLOWEST = 10_000_000  # bytes a second: deflated floats, on a busy machine
-#: More threads would take the address space that the child is allowed, and start-up time.
-ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+#: More threads would take the address space that the child is allowed, and start-up time; and one that pyarrow's
+#: allocators start when they are loaded would stay outside of the filter of system calls.
+ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
 COMMAND = (sys.executable, "-I", "-m", "service.files.child")
 PASSED_ON = ("LD_LIBRARY_PATH",)
 STOPPED = "the check stopped before its end: the file may be damaged, or need more than a check may use"

@@ -51,6 +51,8 @@ def _parts(entries: list[Entry]) -> dict[str, Entry]:
 
 
 def _refuse_other_kinds(names: Sequence[str]) -> None:
+    if "bundle.json" in names:
+        raise BadFile("this is a bundle", "POST /v1/bundles takes it in, with its capsules and its lineage")
     inner = {name.partition("/")[2] for name in names} | set(names)
     if any(name == "constants.pkl" or name.startswith("code/") for name in inner):
         how = (

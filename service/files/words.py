@@ -19,7 +19,7 @@ def several(names: Iterable[str]) -> str:
     return ", ".join(quoted(name) for name in known[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def sides(shape: Iterable[int]) -> str:
+def sides(shape: Iterable[int | str]) -> str:
     return "x".join(str(side) for side in shape) or "a single number"
 
 

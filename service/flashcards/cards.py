@@ -2,6 +2,7 @@
 
 import io
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.lib import format as npy
@@ -27,6 +28,18 @@ def read_cards(store: Store, tenant: str, digest: str, size: int, offset: int, l
     return np.frombuffer(data, dtype).reshape(count, *shape[1:])
 
 
+def read_batches(store: Store, tenant: str, digest: str, size: int, count: int, at_once: int) -> Iterator[np.ndarray]:
+    for offset in range(0, count, at_once):
+        yield read_cards(store, tenant, digest, size, offset, at_once)
+
+
+def as_pixels(cards_NHWC: np.ndarray, low: float, high: float) -> np.ndarray:
+    if cards_NHWC.dtype == np.uint8:
+        return cards_NHWC
+    scaled: np.ndarray = np.clip((cards_NHWC - low) / (high - low) * 255 + 0.5, 0, 255).astype(np.uint8)
+    return scaled
+
+
 def as_npz(cards_NHWC: np.ndarray) -> bytes:
     """Under the name `x`, so that a slice can be uploaded again as a dataset."""
     buffer = io.BytesIO()
@@ -36,9 +49,7 @@ def as_npz(cards_NHWC: np.ndarray) -> bytes:
 
 def as_png(cards_NHWC: np.ndarray, low: float, high: float) -> bytes:
     """A contact sheet of these cards."""
-    pixels = cards_NHWC
-    if pixels.dtype != np.uint8:
-        pixels = np.clip((pixels - low) / (high - low) * 255 + 0.5, 0, 255).astype(np.uint8)
+    pixels = as_pixels(cards_NHWC, low, high)
     pixels = pixels if pixels.shape[3] == 3 else np.repeat(pixels[..., :1], 3, axis=3)
     zoom = max(1, -(-SMALLEST // max(pixels.shape[1:3])))
     pixels = pixels.repeat(max(zoom, -(-THINNEST // pixels.shape[1])), axis=1).repeat(zoom, axis=2)

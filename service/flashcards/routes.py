@@ -2,6 +2,7 @@ import json
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
 from flashcards.contract.base import FlashcardsId, ModelId
 from flashcards.contract.recipe import Recipe
@@ -9,7 +10,7 @@ from flashcards.contract.resources import Flashcards, Page
 from ledger import blobs, jobs, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from service import views
-from service.deps import HouseDep, TenantDep
+from service.deps import House, HouseDep, TenantDep
 from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.paging import Cursor, Limit, decode_cursor
@@ -60,9 +61,7 @@ def get_cards(
 
     with house.db.read() as session:
         row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
-    recipe = views.flashcards(row).recipe
-    if not row.materialised:
-        raise Conflict(f"only the recipe of these cards is kept; POST /v1/jobs makes them: {_again(row, recipe)}")
+    recipe = _materialised(row)
     if offset >= recipe.count:
         raise Invalid("query.offset", f"there are {recipe.count} cards: the last offset is {recipe.count - 1}")
     most = PICTURES_AT_ONCE if format == "png" else max(1, BYTES_AT_ONCE // (4 * recipe.input.pixels))
@@ -76,6 +75,45 @@ def get_cards(
         return Response(cards.as_png(found, *recipe.range), media_type="image/png")
     name = f'attachment; filename="{row.id}-{offset}.npz"'
     return Response(cards.as_npz(found), 200, {"Content-Disposition": name}, "application/octet-stream")
+
+
+@router.get(
+    "/{flashcards_id}/cards.parquet",
+    response_class=Response,
+    responses={200: {"content": {"application/vnd.apache.parquet": {}}}},
+)
+def get_cards_parquet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
+    """All cards as parquet: a column `image` of PNG bytes, laid out as the Hugging Face libraries read it.
+
+    Pixels are 8 bits in it: of float32 cards, `cards` has the numbers themselves.
+    """
+    with house.db.read() as session:
+        row = scope.find(session, tables.Flashcards, tenant, flashcards_id)
+    recipe = _materialised(row)
+    if recipe.input.channels not in (1, 3):
+        raise Conflict(f"these cards have {recipe.input.channels} channels, and pictures have 1 or 3: take npz")
+    _check_there(house, row)
+    from service.flashcards import cards
+    from service.flashcards.parquet import CARDS_AT_ONCE, parquet_chunks
+
+    batches = cards.read_batches(house.store, tenant, row.digest, row.size, recipe.count, CARDS_AT_ONCE)
+    headers = {"Content-Disposition": f'attachment; filename="{row.id}.parquet"'}
+    return StreamingResponse(parquet_chunks(batches, recipe), 200, headers, "application/vnd.apache.parquet")
+
+
+def _materialised(row: tables.Flashcards) -> Recipe:
+    recipe = views.flashcards(row).recipe
+    if not row.materialised:
+        raise Conflict(f"only the recipe of these cards is kept; POST /v1/jobs makes them: {_again(row, recipe)}")
+    return recipe
+
+
+def _check_there(house: House, row: tables.Flashcards) -> None:
+    """Once the answer has begun, nothing can be said any more."""
+    try:
+        house.store.size(row.tenant, row.digest)
+    except FileNotFoundError:
+        raise NotFound("file", "cards.npy") from None
 
 
 def _again(row: tables.Flashcards, recipe: Recipe) -> str:

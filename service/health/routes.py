@@ -1,13 +1,12 @@
 import structlog
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from flashcards.contract.base import Record
 from ledger import workers
-from service import telemetry
 from service.deps import House, HouseDep
 
 log = structlog.get_logger()
@@ -45,7 +44,7 @@ def is_ready(house: HouseDep) -> Response:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def get_metrics(house: HouseDep) -> Response:
-    return Response(telemetry.scrape(house.db, house.settings.home), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(house.figures), media_type=CONTENT_TYPE_LATEST)
 
 
 def _database(house: House) -> bool:

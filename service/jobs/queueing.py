@@ -1,12 +1,12 @@
-"""How a job comes into the queue, by whichever route."""
+"""How a job comes into the queue, by whichever route (and by the broker: `ledger.queueing`)."""
 
 from fastapi import Request, Response
 
 from flashcards.contract.resources import Validated
-from flashcards.contract.specs import CompareSpec, JobSpec
-from ledger import admission, compare, jobs, parents, quota, tables, turns
-from ledger.doorbell import Bell
+from flashcards.contract.specs import JobSpec
+from ledger import admission, queueing, tables, turns
 from ledger.keys import Principal
+from ledger.lifecycle import Caller
 from service import views
 from service.deps import House
 from service.idempotency import fingerprint, once
@@ -20,35 +20,27 @@ def validate(house: House, principal: Principal, spec: JobSpec) -> Response:
 
 def enqueue(request: Request, house: House, principal: Principal, key: str | None, spec: JobSpec) -> Response:
     """The answer is given once it is on record; a worker takes it from there."""
-    tenant = principal.tenant
+    caller = Caller(request.scope["request_id"], request.scope["trace"])
     mark = fingerprint("POST", request.url.path, request.url.query, spec.model_dump_json()) if key else ""
-    with once(house.db, tenant, key) as attempt:
+    with once(house.db, principal.tenant, key) as attempt:
         before = attempt.answered_before(mark)
         if before is not None:
             return before
         with house.db.write() as session:
-            admitted = admission.admit(session, house.settings, tenant, spec, principal.retain_data)
-            if isinstance(spec, CompareSpec):
-                quota.check_jobs(session, principal, 1 + spec.tasks)
-                row = compare.create(session, tenant, spec, admitted, principal.key_id)
-            else:
-                quota.check_jobs(session, principal)
-                row = jobs.create(session, tenant, spec, admitted, principal.key_id)
+            row = queueing.queue(session, house.settings, principal, spec, caller)
             answer = views.job(row, None).model_dump_json()
             response = attempt.keep(session, mark, 202, answer, f"/v1/jobs/{row.id}")
+    request.scope["job_id"] = row.id
     ring(house, row)
     return response
 
 
 def ring(house: House, job: tables.Job) -> None:
     """For the job, or for the children that it waits for."""
-    if job.state != "waiting":
-        house.doorbell.ring(job.id, job.queue)
-        return
     with house.db.read() as session:
-        children = parents.to_ring_for(session, job.id, Bell.AT_ONCE)
-    for child in children:
-        house.doorbell.ring(*child)
+        waiting = queueing.to_ring_for(session, job)
+    for each in waiting:
+        house.doorbell.ring(*each)
 
 
 def ring_following(house: House, job: tables.Job) -> None:

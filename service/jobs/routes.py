@@ -33,6 +33,7 @@ from ledger import (
     tables,
 )
 from ledger.errors import Conflict, NotFound
+from ledger.summaries import job_summary
 from service import views
 from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
 from service.downloads import WishDep, download, file_answers
@@ -92,7 +93,7 @@ def list_jobs(
         statement = statement.where(tables.Job.labels[key].as_string() == value)
     with house.db.read() as session:
         rows, last = paging.page(session, statement, tables.Job.id, limit, seen, order == "oldest")
-        return views.page([views.job_summary(row) for row in rows], last)
+        return views.page([job_summary(row) for row in rows], last)
 
 
 @router.get("/{job_id}")
@@ -115,7 +116,7 @@ async def get_job(
 def delete_job(job_id: JobId, house: HouseDep, tenant: TenantDep) -> None:
     """The job, its events, metrics and files. Models and flashcards that it made stay.
 
-    A comparison goes with its children and its learners.
+    A comparison goes with its children and its learners, a capture that was split with its shards.
     """
     with house.db.write() as session:
         row = _ended(session, tenant, job_id)
@@ -147,13 +148,15 @@ def retry_job(
 ) -> Response:
     """Queue a failed or cancelled job again. It goes on from its last resume point.
 
-    Of a comparison, the tasks that did not come to their end are queued again.
+    Of a comparison, the tasks that did not come to their end are queued again; of a capture that was split, the shards.
     """
 
     def verb(session: Session) -> None:
         row = jobs.find(session, tenant, job_id)
         lifecycle.retry(session, tenant, job_id)
-        admission.admit(session, house.settings, tenant, job_spec.validate_python(row.spec))
+        spec = job_spec.validate_python(row.spec)
+        # Whether it is mirrored was settled when it came in; a tracking server that is gone since keeps nothing back.
+        admission.admit(session, house.settings, tenant, spec.model_copy(update={"tracking": None}))
 
     response = _change(request, house, tenant, job_id, idempotency_key, verb)
     with house.db.read() as session:
@@ -211,7 +214,9 @@ def get_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: Ten
 @router.delete("/{job_id}/artifacts/{name}", status_code=204)
 def delete_artifact(job_id: JobId, name: ArtifactName, house: HouseDep, tenant: TenantDep) -> None:
     with house.db.write() as session:
-        _ended(session, tenant, job_id)
+        job = _ended(session, tenant, job_id)
+        if job.kind == "shard":
+            parents.check_no_parent(job, "delete")
         row = _artifact(session, tenant, job_id, name)
         session.delete(row)
         blobs.let_go(session, tenant, [row.digest])

@@ -7,14 +7,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from flashcards.contract.base import JobId, LearnerId
-from flashcards.contract.learners import Learner, LearnerSpec, Matrix, Rollback, Version
+from flashcards.contract.learners import Learner, LearnerLineage, LearnerSpec, Matrix, Rollback, Version
 from flashcards.contract.resources import Job, Model, Page, Validated
 from flashcards.contract.specs import LearnSpec, TaskSpec
-from ledger import blobs, learners, matrix, paging, scope, tables
+from ledger import ancestry, blobs, bundles, learners, matrix, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.store import Kept
 from ledger.versions import chain
 from service import views
+from service.bundles import answer as bundle_answer
 from service.deps import House, HouseDep, IdempotencyKey, PrincipalDep, TenantDep, ValidateOnly
 from service.downloads import WishDep, download, file_answers
 from service.idempotency import fingerprint, once
@@ -178,6 +179,32 @@ def get_version_capsule(
         raise NotFound("capsule", str(task))
     name = f"{learner_id}-{number}-capsule-{task}.safetensors"
     return download(house, tenant, row.digest, "application/octet-stream", name, wish)
+
+
+@router.get("/{learner_id}/versions/{number}/bundle", response_class=Response, responses=bundle_answer.ANSWERS)
+def get_version_bundle(
+    learner_id: LearnerId,
+    number: Number,
+    house: HouseDep,
+    tenant: TenantDep,
+    if_none_match: bundle_answer.IfNoneMatch = None,
+) -> Response:
+    """A zip of the learner along the versions that led to this one: weights, capsules, measures, lineage, a model card.
+
+    `POST /v1/bundles` makes a learner of it, which goes on learning from there.
+    """
+    with house.db.read() as session:
+        packed = bundles.of_version(session, tenant, learner_id, number)
+    return bundle_answer.answer(house, tenant, packed, f"{learner_id}-{number}.zip", if_none_match)
+
+
+@router.get("/{learner_id}/lineage")
+def get_learner_lineage(learner_id: LearnerId, house: HouseDep, tenant: TenantDep) -> LearnerLineage:
+    """The models that it began with, or the bundle that brought it."""
+    with house.db.read() as session:
+        row = learners.find(session, tenant, learner_id)
+        began = [id for id in (row.model_id, row.autoencoder_id) if id is not None]
+        return LearnerLineage(learner=row.id, made_from=began, imported=ancestry.imported(session, row.id))
 
 
 @router.post("/{learner_id}/versions/{number}/model", status_code=201, response_model=Model)

@@ -7,21 +7,26 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from flashcards.contract.architecture import Task
 from flashcards.contract.base import ModelId, Name
 from flashcards.contract.capsule import CapsuleFacts
 from flashcards.contract.image import ImageShape, Shape
 from flashcards.contract.resources import Lineage, Model, Page
-from ledger import blobs, fits, jobs, lineage, outcomes, paging, scope, tables
+from flashcards.contract.tracking import ModelImport
+from ledger import ancestry, blobs, bundles, exports, fits, jobs, lineage, outcomes, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from ledger.ids import new_id
 from ledger.store import Kept
 from service import views
+from service.bundles import answer as bundle_answer
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
 from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid, first_message
 from service.files.facts import CapsuleQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import read_architecture, read_range
+from service.idempotency import fingerprint
 from service.intake import RAW_BODY, take_in
+from service.models.importing import arriving, called
 from service.paging import Cursor, Limit, decode_cursor
 from service.uploads import Upload
 
@@ -49,39 +54,57 @@ async def create_model(
         str | None, Query(max_length=20, description="height x width x channels; 32x32x3 if unsaid")
     ] = None,
     range: Annotated[str | None, Query(max_length=50, description="the network's pixel values; 0,1 if unsaid")] = None,
+    bottleneck: Annotated[
+        str | None,
+        Query(max_length=200, description="of an ONNX file: the tensor that is the latent; else the smallest is found"),
+    ] = None,
+    task: Annotated[
+        Task | None, Query(description="of an ONNX file: `classify` for a classifier; else it gives images back")
+    ] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Upload an autoencoder or a classifier. The body is a safetensors file or a .pt state dict.
+    """Upload an autoencoder or a classifier. The body is a safetensors file, a .pt state dict or an ONNX file.
 
     It is checked before the answer. A .pt becomes safetensors, and only that is kept. Where the tensors have other
-    names than ours, `mapping` says which was taken for which.
+    names than ours, `mapping` says which was taken for which. An ONNX file is kept as it is: one file, of standard
+    operators, whose answer has the shape of its input; `architecture` says what was read off its graph.
     """
     question = ModelQuestion(
         architecture=_parsed(read_architecture, "architecture", architecture),
         input=_parsed(_shape.validate_python, "input", input),
         range=_parsed(read_range, "range", range),
+        bottleneck=bottleneck,
+        task=task,
     )
 
-    def record(session: Session, upload: Upload, facts: ModelFacts) -> Model:
-        row = tables.Model(
-            id=new_id("model"),
-            tenant=principal.tenant,
-            name=name,
-            architecture=facts.architecture.model_dump(mode="json"),
-            input=str(facts.input),
-            range=list(facts.range),
-            parameters=facts.parameters,
-            digest=upload.digest,
-            size=upload.size,
-            origin="upload",
-            mapping=facts.mapping,
-            uploaded_digest=upload.uploaded_digest,
-        )
-        session.add(row)
-        session.flush()
-        return views.model(row)
-
+    record = _recorder(principal.tenant, name)
     return await take_in(request, house, principal, idempotency_key, question, record)
+
+
+@router.post(":import", status_code=201, response_model=Model)
+async def import_model(
+    asked: ModelImport,
+    request: Request,
+    house: HouseDep,
+    principal: PrincipalDep,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Take a registered model over from the tracking server of this service, checked like an upload.
+
+    The weights are a safetensors file or a .pt state dict. Models that this service has registered come back as they
+    were; of others `architecture`, `input` and `range` may have to be said.
+    """
+    question = ModelQuestion(architecture=asked.architecture, input=asked.input, range=asked.range)
+    return await take_in(
+        request,
+        house,
+        principal,
+        idempotency_key,
+        question,
+        _recorder(principal.tenant, called(asked)),
+        arrival=arriving(asked, principal.tenant),
+        asked=fingerprint("POST", request.url.path, request.url.query, asked.model_dump_json()),
+    )
 
 
 @router.get("")
@@ -101,10 +124,29 @@ def get_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> Model:
 @router.head("/{model_id}/weights", include_in_schema=False)
 @router.get("/{model_id}/weights", response_class=Response, responses=file_answers())
 def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
-    """The safetensors file."""
+    """The safetensors file, or the ONNX file that was uploaded."""
     with house.db.read() as session:
         row = scope.find(session, tables.Model, tenant, model_id)
-    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.safetensors", wish)
+    return download(house, tenant, row.digest, "application/octet-stream", f"{row.id}.{fits.form_of(row)}", wish)
+
+
+@router.head("/{model_id}/onnx", include_in_schema=False)
+@router.get("/{model_id}/onnx", response_class=Response, responses=file_answers())
+def get_model_onnx(model_id: ModelId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
+    """The ONNX file that the newest job of kind `export` made of it. Where there is none, 409 says how to make it."""
+    with house.db.read() as session:
+        artifact = exports.newest(session, tenant, model_id, "onnx")
+    return download(house, tenant, artifact.digest, artifact.media_type, f"{model_id}.onnx", wish)
+
+
+@router.get("/{model_id}/bundle", response_class=Response, responses=bundle_answer.ANSWERS)
+def get_model_bundle(
+    model_id: ModelId, house: HouseDep, tenant: TenantDep, if_none_match: bundle_answer.IfNoneMatch = None
+) -> Response:
+    """A zip of weights, capsule, recipes, metrics, lineage and a model card. `POST /v1/bundles` takes it in."""
+    with house.db.read() as session:
+        packed = bundles.of_model(session, tenant, model_id)
+    return bundle_answer.answer(house, tenant, packed, f"{model_id}.zip", if_none_match)
 
 
 @router.get("/{model_id}/lineage")
@@ -183,7 +225,31 @@ def delete_model(model_id: ModelId, house: HouseDep, tenant: TenantDep) -> None:
         if cards := session.scalar(select(tables.Flashcards.id).where(tables.Flashcards.model_id == model_id).limit(1)):
             raise Conflict(f"{cards} were made from this model: delete them first")
         session.delete(row)
+        ancestry.forget(session, model_id)
         blobs.let_go(session, tenant, [row.digest, row.probe_digest, row.capsule_digest])
+
+
+def _recorder(tenant: str, name: str) -> Callable[[Session, Upload, ModelFacts], Model]:
+    def record(session: Session, upload: Upload, facts: ModelFacts) -> Model:
+        row = tables.Model(
+            id=new_id("model"),
+            tenant=tenant,
+            name=name,
+            architecture=facts.architecture.model_dump(mode="json"),
+            input=str(facts.input),
+            range=list(facts.range),
+            parameters=facts.parameters,
+            digest=upload.digest,
+            size=upload.size,
+            origin="upload",
+            mapping=facts.mapping,
+            uploaded_digest=upload.uploaded_digest,
+        )
+        session.add(row)
+        session.flush()
+        return views.model(row)
+
+    return record
 
 
 def _parsed(parse: Callable[[str], Value], field: str, text: str | None) -> Value | None:

@@ -16,7 +16,7 @@ from ledger.tables import Event, Job
 from service import views
 
 ID = re.compile(r"\b(?:model|dataset|flashcards|learner)_[0-9a-f]{32}\b")
-TOLD = ("state", "note", "resume_point")
+TOLD = ("state", "note", "warning", "resume_point")
 
 
 def gather(session: Session, tenant: str, job_id: str) -> Report:

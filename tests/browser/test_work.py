@@ -169,6 +169,29 @@ def test_a_learner_is_begun_taught_and_taken_back(page, api, dataset):
     assert api.get(f"/v1/learners/{learner}").json()["version"] == 1
 
 
+def test_a_learner_of_classes_is_begun_and_taught(page, api, dataset):
+    page.open("/learners", "Begin a learner")
+    page.run(
+        "const s = document.querySelector('select[name=scenario]'); s.value = 'task_incremental';"
+        "s.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    network = page.one("form input[name=architecture]")
+    assert network.get_attribute("value") == "tasknet"
+    assert not page.one("select[name=model]").is_enabled()
+    page.press("Begin")
+    page.see("It knows nothing yet").see("Those with labels.")
+    assert "agem" in page.text
+    learner = page.driver.current_url.rsplit("/", 1)[-1]
+    page.run("arguments[0].value = arguments[1]", page.one("select[name=dataset]"), dataset["id"])
+    epochs = page.one("input[name=epochs]")
+    epochs.clear()
+    epochs.send_keys("12")
+    page.press("Learn it")
+    page.wait(lambda: api.get(f"/v1/learners/{learner}").json()["version"] == 1, "it did not learn", 120)
+    page.see("Average accuracy").see("Without task id")
+    page.check()
+
+
 @pytest.mark.timeout(400)
 def test_the_sample_runs_by_one_click(page_at, tmp_path):
     with running_service(tmp_path / "home", threads=1) as service:

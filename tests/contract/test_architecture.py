@@ -196,6 +196,7 @@ def test_the_schema_tells_families_apart_and_takes_names():
     union, name = schema["anyOf"]
     assert union["discriminator"]["propertyName"] == "family"
     families = {"blk", "vae", "conv_ae", "dense_ae", "tasknet_ae", "tasknet", "resnet18", "vgg16"}
+    families |= {"onnx", "onnx_classifier"}
     assert set(union["discriminator"]["mapping"]) == families
     assert len(union["oneOf"]) == len(families)
     assert name["type"] == "string"
@@ -217,3 +218,38 @@ def test_the_autoencoder_of_tasks_has_the_encoder_of_their_classifier():
     theirs = dict(architecture("tasknet_ae").tensors(CIFAR))
     assert shared == {name: shape for name, shape in theirs.items() if name.startswith("encoder.")}
     assert architecture("tasknet_ae").sides(ImageShape(28, 28, 1)) == [(2, 2), (4, 4), (7, 7), (14, 14), (28, 28)]
+
+
+GRAPH = {"family": "onnx", "layout": "nhwc", "image": "x", "bottleneck": "z", "answer": "y", "latent": [2, 2, 4]}
+SIZES = {"opset": 17, "weights": 1000, "largest": 2048}
+
+
+def test_what_was_read_off_a_graph_says_what_a_family_would():
+    built = architecture(GRAPH | SIZES)
+    assert (built.name, built.task, built.fits(DIGITS)) == ("onnx_latent_16", "reconstruct", True)
+    assert (built.latent_shape(DIGITS), built.answer_shape(DIGITS)) == ((2, 2, 4), DIGITS)
+    assert (built.parameters(DIGITS), built.size(DIGITS), built.widest(DIGITS)) == (1000, 4000, 2048)
+    assert built.manner == "opset 17, NHWC, latent 'z'"
+    assert architecture_spec.validate_json(built.model_dump_json()) == built
+
+
+def test_a_classifier_that_was_read_off_a_graph():
+    told = {"family": "onnx_classifier", "heads": [10], "layout": "nchw", "image": "x", "answer": "y"}
+    built = architecture(told | SIZES)
+    assert (built.name, built.task, built.classes) == ("onnx_classifier_10", "classify", 10)
+    assert (built.answer_shape(DIGITS), built.parameters(DIGITS)) == ((10,), 1000)
+    assert built.fits(DIGITS)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"latent": []}, {"latent": [0]}, {"layout": "chwn"}, {"bottleneck": ""}, {"batch": 0}]
+)
+def test_what_no_graph_says(wrong):
+    with pytest.raises(ValidationError):
+        architecture(GRAPH | SIZES | wrong)
+
+
+def test_a_file_is_not_named():
+    for name in ("onnx", "onnx_latent_16", "onnx_classifier_10"):
+        with pytest.raises(ValidationError, match="name an autoencoder as"):
+            architecture(name)

@@ -65,8 +65,12 @@ def worse(**changes: object):
         ("api", worse(command=["flashcards", "apis"]), "there is no command flashcards apis"),
         ("api", worse(build__target="flashcards-tpu"), "there is no target flashcards-tpu"),
         ("api", worse(build__dockerfile="docker/Dockerfiles"), "there is no docker/Dockerfiles"),
-        ("api", worse(ports=["8642:8642"]), "is open to the network"),
-        ("api", worse(ports=["127.0.0.1:8642:8000"]), "is not the API's"),
+        ("proxy", worse(ports=["8642:8642"]), "is open to the network"),
+        ("proxy", worse(ports=["127.0.0.1:8642:8000"]), "is not its door"),
+        ("proxy", worse(volumes=["./docker/nginx.conf:/x:ro"]), "./docker/nginx.conf is not in the tree"),
+        ("api", worse(ports=["127.0.0.1:8642:8642"]), "it may not publish a port"),
+        ("grafana", worse(secrets=[]), "it reads the secret grafana_password and is not given it"),
+        ("prometheus", worse(networks=["front", "back"]), "it has a way out"),
         (
             "api",
             worse(depends_on={"postgresql": {"condition": "service_healthy"}}),
@@ -91,7 +95,7 @@ def worse(**changes: object):
         ("redis", worse(secrets=["redis_users", "admin_key"]), "it is given the secret admin_key and does not read it"),
         ("redis", worse(image="redis"), "the image redis is not pinned"),
         ("redis", worse(image="redis:latest"), "the image redis:latest is not pinned"),
-        ("redis", worse(ports=["127.0.0.1:6379:6379"]), "only the API may publish a port"),
+        ("redis", worse(ports=["127.0.0.1:6379:6379"]), "it may not publish a port"),
         ("redis", worse(healthcheck=None), "it has no health check"),
         ("postgres", worse(cap_drop=["NET_RAW"]), "it keeps capabilities"),
         ("postgres", worse(volumes=["./docker/init-db:/x:ro"]), "./docker/init-db is not in the tree"),
@@ -109,14 +113,15 @@ def test_a_secret_that_nobody_makes_is_said(stack):
     assert "secret admin_key: docker/secrets/admin is not made by make-secrets" in stack.problems()
 
 
-def test_only_the_api_is_reached_from_outside(stack):
-    assert [name for name, service in stack.services.items() if "ports" in service] == ["api"]
+def test_only_the_proxy_and_the_pictures_are_reached_from_outside(stack):
+    assert [name for name, service in stack.services.items() if "ports" in service] == ["proxy", "grafana"]
     assert stack.compose["networks"]["back"]["internal"] is True
 
 
 def test_profiles(stack):
     by_profile = {name: service["profiles"] for name, service in stack.services.items() if "profiles" in service}
-    assert by_profile == {"worker-gpu": ["gpu"], "objects": ["s3"], "bucket": ["s3"]}
+    watching = {"prometheus": ["metrics"], "grafana": ["metrics"]}
+    assert by_profile == {"worker-gpu": ["gpu"], "objects": ["s3"], "bucket": ["s3"], **watching}
 
 
 def test_the_gpu_worker_asks_for_a_gpu(stack):

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "examples" / "README.md"])
 GUIDES = (
     *("first-capture", "from-pytorch", "from-keras", "capsules", "pipeline", "how-it-works"),
-    *("choosing", "operations", "troubleshooting", "cli", "python"),
+    *("choosing", "operations", "troubleshooting", "cli", "python", "moving", "recipes"),
 )
 ROOMS = ("flashcards", "service", "ledger", "worker", "engine")
 

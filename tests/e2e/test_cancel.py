@@ -26,7 +26,7 @@ def cancel(ground, job_id: str) -> dict:
 
 def test_a_cancelled_capture_stops_its_process_and_keeps_its_cards(ground):
     client = ground.client
-    job_id = submit(client, kind="capture", model=ground.model, count=300_000, r=20)["id"]
+    job_id = submit(client, kind="capture", model=ground.model, count=300_000, r=20, shards=1)["id"]
     wait_for_progress(client, job_id)
     job = cancel(ground, job_id)
     assert (job["state"], job["result"], job["error"]) == ("cancelled", None, None)

@@ -136,7 +136,7 @@ class TestChoosing:
     def test_with_a_capsule_its_gaussian_is_the_closest(self, taught, folder, report, never):
         result = self.capture(taught, folder, report, never)
         assert (result.recipe.source, result.recipe.r, result.recipe.capsule_digest) == ("capsule", 0, "c")
-        assert (result.p2, result.gamma2) == (True, [])
+        assert (result.p1, result.p2, result.gamma2) == (None, None, [])
         assert result.measures.diversity > 0.7
         assert any("FLSD" in note for note in report.notes)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from engine.gaussian import Gaussian, from_moments, spread
+from engine.gaussian import Gaussian, from_moments, of_sample, spread
 from engine.hashing import keys
 
 
@@ -50,6 +50,24 @@ def test_a_covariance_of_few_images_still_draws(chance):
     few = chance.normal(size=(3, 20))
     drawn = from_moments(few.mean(0), np.cov(few.T)).draw(keys(0, 0, 100), lane=0)
     assert np.isfinite(drawn).all()
+
+
+def test_both_forms_are_widened_alike(chance):
+    factor, diagonal = chance.normal(size=(3, 8)), chance.uniform(0.5, 1, 8)
+    low_rank = Gaussian(np.zeros(8), factor_KD=factor, deviation_D=np.sqrt(diagonal)).widened(2)
+    whole = from_moments(np.zeros(8), factor.T @ factor + np.diag(diagonal)).widened(2)
+    z = chance.normal(size=(300, 8))
+    assert whole.total_variance == pytest.approx((factor**2).sum() + diagonal.sum() + 8 * 4, rel=1e-4)
+    assert low_rank.frechet(z) == pytest.approx(whole.frechet(z), rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [200, 4])
+def test_a_sample_of_any_length_is_taken_for_a_gaussian(chance, count):
+    z = chance.normal(size=(count, 6)) @ chance.normal(size=(6, 6)) + 1
+    found = of_sample(z)
+    assert found.mean_D == pytest.approx(z.mean(0))
+    assert found.total_variance == pytest.approx(np.trace(np.cov(z.T)), rel=1e-4)
+    assert found.frechet(z) < 1e-4 * found.total_variance
 
 
 def test_spread_is_the_distance_of_two(chance):

@@ -8,8 +8,10 @@ import torch
 from engine.capsule import measure
 from engine.data import Images
 from engine.errors import NoCapsule
+from engine.gaussian import of_capsule
 from engine.hashing import keys, normals, uniforms
 from engine.sources import PATTERNS, open_source
+from engine.sources.latent import LANE, around_capsule
 from engine.weights import load_network
 from flashcards.contract.image import ImageShape
 
@@ -76,8 +78,8 @@ def capsule(network, digits):
     return measure(network, images, np.arange(300), 64, CPU).capsule()
 
 
-def test_a_card_of_the_capsule_is_a_draw_from_it_decoded_and_one_step_back(network, model, capsule):
-    source = open_source("capsule", 3, network, model, replace(capsule, tones_CQ=None), CPU)
+def test_a_card_to_measure_by_is_a_draw_from_the_capsule_decoded_and_one_step_back(network, model, capsule):
+    source = open_source("capsule", 3, network, model, replace(capsule, tones_CQ=None), CPU, wide=False)
     assert not source.starts_as_image
     x = source.start(0, 4096)
     assert x.shape == (4096, 1, 8, 8)
@@ -88,6 +90,23 @@ def test_a_card_of_the_capsule_is_a_draw_from_it_decoded_and_one_step_back(netwo
     assert torch.allclose(expected, x, atol=1e-6)
     assert np.allclose(drawn.mean(0), capsule.mean_D, atol=0.05 * np.sqrt(capsule.total_variance()))
     assert np.abs(np.cov(drawn.T) - capsule.covariance()).max() < 0.15 * np.diag(capsule.covariance()).max()
+
+
+def test_a_card_to_learn_from_is_drawn_as_much_again_wider_in_all_directions(network, model, capsule):
+    wide = around_capsule(capsule)
+    assert wide.mean_D == pytest.approx(capsule.mean_D)
+    assert wide.total_variance == pytest.approx(2 * capsule.total_variance(), rel=1e-3)
+    more_DD = wide.triangle_DD @ wide.triangle_DD.T - capsule.covariance()
+    same = capsule.total_variance() / len(capsule.mean_D)
+    assert more_DD == pytest.approx(same * np.eye(len(capsule.mean_D)), abs=1e-3 * same)
+    without_tones = replace(capsule, tones_CQ=None)
+    cards, close = (open_source("capsule", 3, network, model, without_tones, CPU, wide=each) for each in (True, False))
+    assert _missed_by(network, cards.start(0, 512)) > _missed_by(network, close.start(0, 512))
+
+
+def _missed_by(network, x):
+    with torch.inference_mode():
+        return (network(x) - x).abs().mean().item()
 
 
 def test_cards_of_the_capsule_have_the_tones_of_the_data(network, model, capsule, digits):
@@ -101,9 +120,6 @@ def test_cards_of_the_capsule_have_the_tones_of_the_data(network, model, capsule
 
 
 def _drawn(capsule, seed, count):
-    from engine.gaussian import of_capsule
-    from engine.sources.latent import LANE
-
     return of_capsule(capsule).draw(keys(seed, 0, count), LANE).astype(np.float32)
 
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from flashcards.cli import app
 
 COMMAND = Path(sys.executable).with_name("flashcards")
 NO_MODEL = "model_" + "0" * 32
+ONNX = Path(__file__).parent.parent / "fixtures" / "onnx"
 
 
 @pytest.fixture
@@ -75,6 +77,23 @@ def test_a_state_dict_is_pushed_and_shown_with_its_mapping(run, trained, tmp_pat
     shown = run("models", "push", tmp_path / "net.pt", "--architecture", "blk_1_fil_8", "--input", "8x8x1").stdout
     lines = [line.split() for line in shown.splitlines()]
     assert ["module.encoder.stem.bias", "taken", "for", "encoder.stem.bias"] in lines
+
+
+def test_an_onnx_file_is_pushed_pulled_and_measured(run, digits, tmp_path):
+    file = ONNX / "keras_conv.onnx"
+    model = json.loads(run("models", "push", file, "--json").stdout)
+    pulled = Path(run("models", "pull", model["id"], "--to", tmp_path).stdout.strip())
+    assert (pulled.name, pulled.read_bytes()) == (f"{model['id']}.onnx", file.read_bytes())
+    np.savez(tmp_path / "digits.npz", x=digits["x_train"][:30])
+    words = ["--model", pulled, "--data", tmp_path / "digits.npz", "--attach", model["id"], "--json"]
+    assert json.loads(run("capsule", *words).stdout)["latent"] == [12]
+    assert json.loads(run("models", "show", model["id"], "--json").stdout)["capsule"]["count"] == 30
+
+
+def test_of_an_onnx_file_the_latent_is_named_or_it_is_a_classifier(run):
+    named = run("models", "push", ONNX / "torch_conv.onnx", "--bottleneck", "silu").stdout
+    assert "onnx_latent_128, opset 20, NCHW, latent 'silu'" in named
+    assert "onnx_classifier_10" in run("models", "push", ONNX / "torch_classifier.onnx", "--classifier").stdout
 
 
 @pytest.mark.parametrize(
@@ -149,6 +168,12 @@ def test_an_autoencoder_predicts_images(run, trained, digits_id):
         "less than or equal to 256"
         in run("predict", trained.result.model, digits_id, "--limit", 9999, exit_code=1).stderr
     )
+
+
+def test_a_capture_in_shards_says_so(run, trained):
+    told = run("capture", trained.result.model, "--count", 130, "-r", 2, "--shards", 2).stdout
+    assert re.search(r"^shards +2 *$", told, re.MULTILINE), told
+    assert "shards" in run("capture", trained.result.model, "--shards", "many", exit_code=1).stderr
 
 
 def test_cards_from_capture_to_rm(run, trained, tmp_path):

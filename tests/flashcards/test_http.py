@@ -56,7 +56,7 @@ def linked(store_answer, digest: str):
 def test_the_store_gets_no_header_of_ours(tmp_path):
     digest = hashlib.sha256(CONTENT).hexdigest()
     with linked(lambda _: (200, {"ETag": '"md5-of-the-store"'}, CONTENT), digest) as (client, seen):
-        assert client.models.weights(MODEL, tmp_path).read_bytes() == CONTENT
+        assert client.models.weights(MODEL, tmp_path / "weights.safetensors").read_bytes() == CONTENT
     ((path, headers),) = seen
     assert path == "/object"
     assert "Authorization" not in headers
@@ -67,13 +67,13 @@ def test_what_comes_from_the_store_is_checked_against_the_service_s_digest(tmp_p
         linked(lambda _: (200, {}, CONTENT), "0" * 64) as (client, _),
         pytest.raises(UnexpectedAnswer, match="damaged"),
     ):
-        client.models.weights(MODEL, tmp_path)
+        client.models.weights(MODEL, tmp_path / "weights.safetensors")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_that_is_over_is_an_error_in_words(tmp_path):
     with linked(lambda _: (403, {}, b"<Error>expired</Error>"), "0" * 64) as (client, _), pytest.raises(ApiError):
-        client.models.weights(MODEL, tmp_path)
+        client.models.weights(MODEL, tmp_path / "weights.safetensors")
 
 
 def test_no_link_leads_further(tmp_path):
@@ -81,7 +81,7 @@ def test_no_link_leads_further(tmp_path):
         linked(lambda _: (302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "0" * 64) as (client, seen),
         pytest.raises(ApiError),
     ):
-        client.models.weights(MODEL, tmp_path)
+        client.models.weights(MODEL, tmp_path / "weights.safetensors")
     assert len(seen) == 1
 
 
@@ -92,4 +92,4 @@ def test_a_link_into_the_machine_is_not_followed(tmp_path):
         Client(url, direct_downloads=True) as client,
         pytest.raises(UnexpectedAnswer),
     ):
-        client.models.weights(MODEL, tmp_path)
+        client.models.weights(MODEL, tmp_path / "weights.safetensors")

@@ -16,7 +16,7 @@ from flashcards.cli import app, completion
 
 COMMAND = Path(sys.executable).with_name("flashcards")
 #: These become a process of the service, and have nothing to print.
-PROCESSES = {"serve", "api", "worker"}
+PROCESSES = {"serve", "api", "worker", "courier"}
 NAMED = {
     *("serve", "demo", "models", "datasets", "train", "capture", "analyze", "distill"),
     *("learn", "evaluate", "compare", "jobs", "learners", "keys", "capsule", "doctor"),

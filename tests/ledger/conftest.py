@@ -1,5 +1,6 @@
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -64,3 +65,25 @@ def queue_job(db):
             return jobs.create(session, DEFAULT_TENANT, spec, Admitted(queue="cpu", inputs=[spec.model])).id
 
     return queue_job
+
+
+@pytest.fixture
+def empty(db, request, tmp_path):
+    """Where a backup is restored to: of the other kind than `db`, without a table, and a store without a file."""
+    there = f"sqlite:///{tmp_path / 'restored.db'}"
+    if db.is_sqlite:
+        there = new_database(request.getfixturevalue("postgres_url"), uuid4().hex)
+    database = Database(there)
+    yield SimpleNamespace(db=database, store=Store(f"file://{tmp_path / 'restored'}"))
+    database.close()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return tmp_path / "folder"
+
+
+@pytest.fixture(params=["folder", "file.tar"])
+def target(request, tmp_path) -> Path:
+    """What a backup may be."""
+    return tmp_path / request.param

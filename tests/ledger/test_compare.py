@@ -353,6 +353,6 @@ class TestDelete:
         parent = start()
         held = claim(db)
         cancel(db, parent)
-        with db.write() as session, pytest.raises(Conflict, match="1 of its tasks"):
+        with db.write() as session, pytest.raises(Conflict, match="1 of its children"):
             compare.delete(session, session.get_one(Job, parent))
         end(db, held, "cancelled")

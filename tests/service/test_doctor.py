@@ -57,11 +57,12 @@ def test_servers_that_are_away_leave_the_findings_readable(tmp_path):
         "FLASHCARDS_DATABASE_URL": f"postgresql://flashcards:hunter2@{nobody}/flashcards",
         "FLASHCARDS_BROKER_URL": f"redis://:hunter2@{nobody}/0",
         "FLASHCARDS_STORE_URL": f"file://{tmp_path}/store",
+        "FLASHCARDS_MLFLOW_URL": f"http://me:hunter2@{nobody}",
     }
     command = [sys.executable, "-m", "service.doctor"]
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120)
     found = {finding["what"]: finding for finding in json.loads(done.stdout)}
-    assert [found[part]["ok"] for part in ("database", "broker", "store")] == [False, False, True]
+    assert [found[part]["ok"] for part in ("database", "broker", "store", "mlflow")] == [False, False, True, False]
     assert "FLASHCARDS_DATABASE_URL" in found["database"]["advice"]
     assert "hunter2" not in done.stdout
 

@@ -44,12 +44,19 @@ class TestSubmit:
             ({"labels": {"bad key": "x"}}, "body.capture.labels.bad key.[key]"),
             ({"timeout_seconds": 0}, "body.capture.timeout_seconds"),
             ({"kind": "juggle"}, "body"),
+            ({"kind": "shard"}, "body"),
         ],
     )
     def test_nonsense_is_refused_with_the_field(self, api, model, change, field):
         answer = api.post("/v1/jobs", json={"kind": "capture", "model": model["id"], **change})
         assert answer.status_code == 422
         assert fields(answer) == {field}
+
+    @pytest.mark.parametrize("shards", [0, 65, -1, 1.5, "many", None])
+    def test_it_is_split_into_some_or_not_at_all(self, api, model, shards):
+        answer = api.post("/v1/jobs", json={"kind": "capture", "model": model["id"], "shards": shards})
+        assert answer.status_code == 422
+        assert {".".join(field.split(".")[:3]) for field in fields(answer)} == {"body.capture.shards"}
 
     @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"capture"', b'{"kind": NaN}', b"\xff"])
     def test_what_is_not_a_spec_is_refused(self, api, body):

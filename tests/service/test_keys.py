@@ -190,6 +190,9 @@ class TestLimits:
             busy.post(f"/v1/jobs/{first['id']}/cancel")
             assert busy.get(f"/v1/jobs/{first['id']}", params={"wait": 20}).json()["state"] == "cancelled"
             assert busy.post("/v1/jobs", json={"kind": "noop"}).status_code == 202
+            answer = busy.post("/v1/jobs", json={**long, "shards": 2})
+            assert type_of(answer) == (429, "/problems/quota")
+            assert "this makes 3 more" in answer.json()["detail"]
 
     def test_too_many_bytes(self, admin, knock, digits_npz):
         size = len(digits_npz)

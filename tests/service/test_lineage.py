@@ -72,6 +72,7 @@ class TestLineage:
             "flashcards": [],
             "used_by": [],
             "names": {},
+            "imported": None,
         }
 
     def test_a_trained_model_names_its_job_its_data_and_its_cards(self, api, digits):
@@ -93,4 +94,5 @@ class TestLineage:
                 train["id"]: "train job, succeeded",
                 capture["id"]: "capture job, succeeded",
             },
+            "imported": None,
         }

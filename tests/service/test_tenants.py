@@ -1,16 +1,29 @@
 """Another tenant's key on every route that the document names. A new route is tested by being there."""
 
+import json
 import re
+import time
 
 import pytest
 from making import finished, make_key, push_dataset, push_model
 
 #: Of these each caller gets its own, or what belongs to nobody.
-LISTS = {"/v1/models", "/v1/datasets", "/v1/flashcards", "/v1/learners", "/v1/jobs", "/v1/keys", "/v1/storage"}
+LISTS = {
+    "/v1/models",
+    "/v1/datasets",
+    "/v1/flashcards",
+    "/v1/learners",
+    "/v1/jobs",
+    "/v1/keys",
+    "/v1/storage",
+    "/v1/webhooks",
+    "/v1/submissions",
+}
 #: What routes take that read a body as JSON: a body that makes no sense is refused before anything is looked for.
 BODIES = {
     "/v1/learners/{learner_id}/tasks": {"dataset": "dataset_" + "0" * 32},
     "/v1/learners/{learner_id}/rollback": {"version": 0},
+    "/v1/webhooks/{webhook_id}/rotate": {"grace_hours": 1},
 }
 NOBODYS = {"/healthz", "/readyz", "/metrics"}
 
@@ -21,22 +34,40 @@ def document(api):
 
 
 @pytest.fixture(scope="module")
-def belongings(alice, digits_npz):
+def belongings(alice, admin, locked, digits_npz):
     """What stands for each parameter of a path. A parameter that is not here fails the test that meets it."""
     dataset = push_dataset(alice, digits_npz)
     model = push_model(alice)
+    hook = {"url": "https://hooks.invalid/", "events": ["job.succeeded"]}
+    webhook = alice.post("/v1/webhooks", json=hook).json()
     job = finished(alice, kind="capture", model=model["id"], count=2, r=1)
+    (delivery,) = alice.get(f"/v1/webhooks/{webhook['id']}/deliveries").json()["items"]
     return {
         "model_id": model["id"],
         "dataset_id": dataset["id"],
         "job_id": job["id"],
         "flashcards_id": job["result"]["flashcards"],
         "learner_id": alice.post("/v1/learners", json={"model": model["id"]}).json()["id"],
+        "webhook_id": webhook["id"],
+        "delivery_id": delivery["id"],
         "number": "0",
         "task": "1",
         "name": "cards.npy",
+        "submission_id": submitted(locked, make_key(admin, tenant="alice", scopes=["write"]), alice)["id"],
         "key_id": alice.get("/v1/keys").json()["items"][0]["id"],
     }
+
+
+def submitted(locked, key: str, alice) -> dict:
+    """By the broker, and read by the worker."""
+    message = locked.home / "broker" / "flashcards.submit" / "of-alice.tmp"
+    message.write_text(json.dumps({"id": "of_alice", "token": key, "job": {"kind": "noop"}}))
+    message.rename(message.with_suffix(".msg"))
+    for _ in range(300):
+        if (answer := alice.get("/v1/submissions/of_alice")).status_code == 200:
+            return answer.json()
+        time.sleep(0.1)
+    raise TimeoutError(answer.text)
 
 
 def operations(document) -> list[tuple[str, str]]:

@@ -24,6 +24,8 @@ TARGETS = ("flashcards", "flashcards-gpu")
 VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+):-(?P<default>[^}]*)\})")
 FILE_VARIABLES = {f"FLASHCARDS_{name.upper()}_FILE" for name in SECRETS}
 SECRETS_FOLDER = "/run/secrets/"
+#: Who may be reached from outside, and at which of its ports.
+DOORS = {"proxy": "8642", "grafana": "3000"}
 
 
 def read_compose(path: Path) -> dict[str, Any]:
@@ -151,7 +153,7 @@ class Image:
         ):
             yield from command_problems(step.words() if step else [])
         port = self.dockerfile.last(target, "EXPOSE")
-        if port is None or port.value != str(Settings.model_fields["port"].default):
+        if port is None or port.value.split()[0] != str(Settings.model_fields["port"].default):
             yield "it does not show the port that the API listens on"
         yield from setting_problems(self.dockerfile.environment(target))
 
@@ -189,6 +191,7 @@ class Stack:
         for name, service in self.services.items():
             checks = (self._image, self._commands, self._environment, self._mounts, self._links, self._hardening)
             found += [f"{name}: {problem}" for check in checks for problem in check(service)]
+            found += [f"{name}: {problem}" for problem in self._doors(name, service)]
         return found
 
     def is_ours(self, service: dict[str, Any]) -> bool:
@@ -266,7 +269,7 @@ class Stack:
         for name, how in service.get("depends_on", {}).items():
             if name not in self.services:
                 yield f"there is no service {name} to wait for"
-            elif how["condition"] == "service_healthy" and "healthcheck" not in self.services[name]:
+            elif how["condition"] == "service_healthy" and not self._has_health(self.services[name]):
                 yield f"{name} has no health check to wait for"
             elif how.get("required", True) and self.services[name].get("profiles") not in (
                 None,
@@ -277,18 +280,23 @@ class Stack:
         yield from (f"there is no network {name}" for name in service.get("networks", []) if name not in networks)
         if "networks" not in service and "network_mode" not in service:
             yield "it is on the default network"
-        yield from self._doors(service, networks)
 
-    def _doors(self, service: dict[str, Any], networks: dict[str, Any]) -> Iterator[str]:
+    def _has_health(self, service: dict[str, Any]) -> bool:
+        """Of its own, or of our image, which asks the API."""
+        return "healthcheck" in service or (self.is_ours(service) and "api" in service["command"])
+
+    def _doors(self, name: str, service: dict[str, Any]) -> Iterator[str]:
+        networks = self.compose.get("networks", {})
         serves = "FLASHCARDS_HOST" in service.get("environment", {})
         closed = all((networks.get(name) or {}).get("internal") for name in service.get("networks", []))
-        if not serves and not closed:
+        carries = service.get("command") == ["flashcards", "courier"]
+        if not serves and not carries and name not in DOORS and not closed:
             yield "it has a way out"
         for port in service.get("ports", []):
-            if not serves:
-                yield "only the API may publish a port"
-            elif not re.fullmatch(rf"127\.0\.0\.1:\d+:{service['environment']['FLASHCARDS_PORT']}", port):
-                yield f"the port {port} is not the API's, or is open to the network"
+            if name not in DOORS:
+                yield "it may not publish a port"
+            elif not re.fullmatch(rf"127\.0\.0\.1:\d+:{DOORS[name]}", port):
+                yield f"the port {port} is not its door, or is open to the network"
 
     def _hardening(self, service: dict[str, Any]) -> Iterator[str]:
         if not re.fullmatch(r"[1-9]\d*:[1-9]\d*", self.user(service)):

@@ -24,6 +24,7 @@ class Server:
     """A process that keeps its data in a folder: it may be stopped, killed, and started again."""
 
     stop_signal = signal.SIGTERM
+    start_seconds = START_SECONDS
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +38,7 @@ class Server:
 
     def start(self) -> None:
         """Until it answers. A killed one may leave children that hold its memory for a moment: then once more."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while time.monotonic() < deadline:
             if self.process is None or self.process.poll() is not None:
                 self.process = self._spawn()

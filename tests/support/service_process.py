@@ -26,7 +26,7 @@ def free_port() -> int:
 class ServiceProcess:
     """`flashcards serve`, with handles to look at and to kill its parts."""
 
-    def __init__(self, home: Path, **settings: object) -> None:
+    def __init__(self, home: Path, environment: dict[str, str] | None = None, **settings: object) -> None:
         self.home = home
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -36,6 +36,7 @@ class ServiceProcess:
             "FLASHCARDS_HOME": str(home),
             "FLASHCARDS_PORT": str(self.port),
             **{f"FLASHCARDS_{name.upper()}": str(value) for name, value in settings.items()},
+            **(environment or {}),
         }
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -16,6 +16,7 @@ from flashcards.client.fields import (
     CompareFields,
     DistillFields,
     EvaluateFields,
+    ExportFields,
     PredictFields,
     TrainFields,
     as_body,
@@ -73,6 +74,10 @@ class AsyncClient(Parts):
         """Have a model answer a few images, and wait for it: the job as it ended, its answers in `result`."""
         asked = await self.submit({"kind": "predict", "model": model, **fields})
         return await self.jobs.wait(asked.id)
+
+    async def export(self, model: str | Model, **fields: Unpack[ExportFields]) -> BoundJob:
+        """Queue the export of a model as ONNX: `models.onnx` downloads it once the job has succeeded."""
+        return await self.submit({"kind": "export", "model": model, **fields})
 
     async def compare(self, **fields: Unpack[CompareFields]) -> BoundJob:
         """Queue strategies on the same sequence of tasks: one table of what each keeps and what it forgets."""

@@ -24,18 +24,23 @@ class Datasets(Resource[Dataset]):
         progress: Progress | bool | None = None,
         input: str | Sequence[int] | None = None,
         invert: bool = False,
+        image: str | None = None,
+        label: str | None = None,
         **arrays: Any,
     ) -> Dataset:
         """Upload an npz, a zip or folder of images, or arrays by name: `x`, or `x_train` and `x_test`.
 
-        Or one of the files that MNIST, CIFAR and SVHN are published as. Labels `y...` may come along with arrays; the
-        folders that images lie in are their labels. `input` is the height, width and channels that images are brought
-        to, and `invert` makes dark ink on white white on black.
+        Or parquet with a column of encoded images, or one of the files that MNIST, CIFAR and SVHN are published as.
+        Labels `y...` may come along with arrays; the folders that images lie in are their labels. `input` is the
+        height, width and channels that images are brought to, and `invert` makes dark ink on white white on black.
+        `image` and `label` name columns of a parquet file.
         """
         params = {
             "name": name,
             "input": input if input is None or isinstance(input, str) else str(ImageShape(*input)),
             "invert": "true" if invert else None,
+            "image": image,
+            "label": label,
         }
         if isinstance(source, str | PathLike):
             return await self._push_path(Path(source), params, progress)

@@ -10,12 +10,14 @@ from numpy.lib.format import open_memmap
 
 from flashcards.client.aio.bound import Bound
 from flashcards.client.aio.resource import Resource, at
-from flashcards.client.files import target
+from flashcards.client.files import target, zip_array
 from flashcards.client.tensors import Cards, Framework, as_tensor
 from flashcards.contract.resources import Flashcards, Page
 from flashcards.errors import UnexpectedAnswer
+from flashcards.torch_data import Transform, torch_dataset
 
 BYTES_AT_ONCE = 16 * 1024**2
+FileFormat = Literal["npy", "npz", "parquet"]
 
 
 class BoundFlashcards(Flashcards, Bound):
@@ -31,6 +33,13 @@ class BoundFlashcards(Flashcards, Bound):
         """All of them: a numpy array N x H x W x C, or a torch tensor N x C x H x W."""
         found = [cards async for cards in FlashcardSets(self._http).all_cards(self.id)]
         return as_tensor(found, framework)
+
+    async def dataset(self, folder: str | PathLike[str] | None = None, transform: Transform | None = None) -> Any:
+        """All cards as a torch `Dataset` of tensors C x H x W; with `folder` they lie there, and not in memory."""
+        if folder is None:
+            return torch_dataset(await self.cards(), self.recipe.range, transform)
+        path = await FlashcardSets(self._http).download(self.id, folder)
+        return torch_dataset(path, self.recipe.range, transform)
 
 
 class FlashcardSets(Resource[BoundFlashcards]):
@@ -55,10 +64,22 @@ class FlashcardSets(Resource[BoundFlashcards]):
         for offset in range(0, recipe.count, at_once):
             yield await self.cards(id, offset, min(at_once, recipe.count - offset))
 
-    async def download(self, id: str, to: str | PathLike[str]) -> Path:
-        """All cards as one npy file, to the file or into the folder `to`."""
+    async def download(self, id: str, to: str | PathLike[str], format: FileFormat = "npy") -> Path:
+        """All cards as one file, to the file or into the folder `to`: npy, npz (array `x`), or parquet with PNGs."""
+        if format == "parquet":
+            return await self._http.download(at(self.path, id, "cards.parquet"), to, f"{id}.parquet")
+        path = target(to, f"{id}.{format}")
+        if format == "npy":
+            return await self._download_npy(id, path)
+        npy = await self._download_npy(id, path.with_name(f".{path.name}.{uuid4().hex[:8]}.npy"))
+        try:
+            zip_array(npy, path)
+        finally:
+            npy.unlink()
+        return path
+
+    async def _download_npy(self, id: str, path: Path) -> Path:
         recipe = (await self.get(id)).recipe
-        path = target(to, f"{id}.npy")
         part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
         try:
             file = open_memmap(part, "w+", recipe.dtype, (recipe.count, *recipe.input))

@@ -18,6 +18,7 @@ from flashcards.contract.resources import TERMINAL_STATES, Event, Job, JobState,
 from flashcards.contract.specs import JobKind
 from flashcards.errors import JobFailed, NothingMade
 from flashcards.progress import show_job
+from flashcards.torch_data import Transform
 
 PATH = "/v1/jobs"
 WAIT_SECONDS = 30.0
@@ -72,6 +73,11 @@ class BoundJob(Job, Bound):
         """All cards that it made: a numpy array N x H x W x C, or a torch tensor N x C x H x W."""
         found = await self.flashcards()
         return await found.cards(framework)
+
+    async def dataset(self, folder: str | PathLike[str] | None = None, transform: Transform | None = None) -> Any:
+        """All cards that it made as a torch `Dataset`; with `folder` they lie there, and not in memory."""
+        found = await self.flashcards()
+        return await found.dataset(folder, transform)
 
     def _made(self, what: str) -> str:
         id: str | None = getattr(self.result, what, None)

@@ -10,7 +10,7 @@ from flashcards.client.aio.jobs import BoundJob
 from flashcards.client.aio.resource import AT_ONCE, Resource, at, each
 from flashcards.client.fields import TaskFields, as_body
 from flashcards.contract.architecture import Architecture
-from flashcards.contract.learners import Learner, Matrix, Version
+from flashcards.contract.learners import Learner, LearnerLineage, Matrix, Version
 from flashcards.contract.resources import Model, Page
 from flashcards.contract.specs import Scenario
 
@@ -105,6 +105,14 @@ class Learners(Resource[BoundLearner]):
         """What a version keeps of one of its tasks, the first of which is 1: a safetensors file."""
         path = f"{self._version(id, number)}/capsules/{task}"
         return await self._http.download(path, to, f"{id}-{number}-capsule-{task}.safetensors")
+
+    async def bundle(self, id: str, number: int, to: str | PathLike[str]) -> Path:
+        """A zip of the learner along the versions that led to this one; `models.import_bundle` takes it in."""
+        return await self._http.download(f"{self._version(id, number)}/bundle", to, f"{id}-{number}.zip")
+
+    async def lineage(self, id: str) -> LearnerLineage:
+        """The models that it began with, or the bundle that brought it."""
+        return await self._http.get(LearnerLineage, at(self.path, id, "lineage"))
 
     async def as_model(self, id: str, number: int, network: Network = "learner") -> Model:
         """A model with the weights of a version, for jobs that read models."""

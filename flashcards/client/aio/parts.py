@@ -5,6 +5,8 @@ from flashcards.client.aio.jobs import Jobs
 from flashcards.client.aio.keys import Keys
 from flashcards.client.aio.learners import Learners
 from flashcards.client.aio.models import Models
+from flashcards.client.aio.submissions import Submissions
+from flashcards.client.aio.webhooks import Webhooks
 
 
 class Parts:
@@ -18,3 +20,5 @@ class Parts:
         self.flashcards = FlashcardSets(http)
         self.learners = Learners(http)
         self.keys = Keys(http)
+        self.webhooks = Webhooks(http)
+        self.submissions = Submissions(http)

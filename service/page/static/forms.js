@@ -66,6 +66,23 @@ export const STRATEGIES = [
   ["vae_replay", "vae_replay: a generator beside it"],
 ];
 
+const FOR_CLASSES = [
+  ["imm", "imm: old and new weights, merged"],
+  ["eeil", "eeil: keeps some images, balanced at the end"],
+  ["agem", "agem: keeps some images, bends steps that would hurt them"],
+];
+
+export const SCENARIOS = [
+  ["reconstruction", "reconstruction: an autoencoder gives images back"],
+  ["denoising", "denoising: it takes noise away"],
+  ["task_incremental", "task_incremental: a classifier, new classes with every task"],
+  ["new_instance", "new_instance: a classifier, the same classes in another light"],
+];
+
+/** Does what learns say what images show? */
+export const classifies = (scenario) => ["task_incremental", "new_instance"].includes(scenario);
+export const strategiesFor = (scenario) => (classifies(scenario) ? [...STRATEGIES, ...FOR_CLASSES] : STRATEGIES);
+
 /** As many halvings as the sides of these images allow. */
 export function fitting(shape, filters = 32) {
   const sides = shape.split("x").slice(0, 2).map(Number);

@@ -2,7 +2,7 @@
 
 import { ENDED } from "./words.js";
 
-const KINDS = ["state", "progress", "log", "resume_point", "note"];
+const KINDS = ["state", "progress", "log", "resume_point", "note", "warning"];
 const LONGEST_PAUSE_MS = 10_000;
 
 /** Calls `onEvent` for each event, in order. Gives a function that ends it. */

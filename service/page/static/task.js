@@ -2,16 +2,19 @@
 
 import { get, post } from "./api.js";
 import { h } from "./dom.js";
-import { STRATEGIES, epochsField, form } from "./forms.js";
+import { classifies, epochsField, form, strategiesFor } from "./forms.js";
 import { wake } from "./frame.js";
 import { dropZone } from "./upload.js";
 
 export async function taskForm(learner) {
   const { items } = await get("/v1/datasets?limit=100");
-  const fitting = items.filter(({ splits }) => !learner.input || Object.values(splits).every(({ shape }) => shape === learner.input));
+  const isOfClasses = classifies(learner.scenario);
+  const fits = ({ shape, classes }) => (!learner.input || shape === learner.input) && (!isOfClasses || classes != null);
+  const fitting = items.filter(({ splits }) => Object.values(splits).every(fits));
+  const wanted = [learner.input && `images of ${learner.input}`, isOfClasses && "labels"].filter(Boolean).join(" and ");
   const asked = form([
-    { name: "dataset", label: "Dataset", type: "select", options: fitting.map(({ id, name }) => [id, name]), hint: learner.input ? `Those with images of ${learner.input}.` : null },
-    { name: "strategy", label: "Strategy", type: "select", value: "flashcards", options: STRATEGIES },
+    { name: "dataset", label: "Dataset", type: "select", options: fitting.map(({ id, name }) => [id, name]), hint: wanted ? `Those with ${wanted}.` : null },
+    { name: "strategy", label: "Strategy", type: "select", value: "flashcards", options: strategiesFor(learner.scenario) },
     epochsField(),
   ], "Learn it", async ({ strategy, dataset, ...values }) => {
     if (!dataset) throw new Error("Drop a dataset below first.");

@@ -77,7 +77,7 @@ function resultWords(result) {
 export function jobWords({ state, result, progress, queue_position: position }) {
   if (state === "succeeded") return resultWords(result ?? {});
   if (state === "queued") return position == null ? "in the queue" : position > 1 ? `number ${position} in the queue` : "next in the queue";
-  if (state === "waiting" && !progress.step) return "waiting for its tasks";
+  if (state === "waiting" && !progress.step) return `waiting for its ${progress.unit === "cards" ? "shards" : "tasks"}`;
   if (!progress.step) return ENDED.has(state) ? "stopped before the first step" : "starting";
   return ENDED.has(state) ? `stopped at ${progressWords(soFar(progress))}` : progressWords(progress);
 }

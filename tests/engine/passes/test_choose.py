@@ -55,7 +55,8 @@ def test_a_named_backend_that_is_not_here_is_as_good_as_none(chosen):
 
 
 def test_without_onnx_runtime_torch_does_it_and_says_so(chosen, monkeypatch):
-    monkeypatch.delitem(sys.modules, "engine.passes.onnx_passes")
+    for module in ("engine.passes.onnx_passes", "engine.onnx_session"):
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     notes = []
     assert chosen(LARGE, notes=notes).name == TORCH

@@ -46,6 +46,7 @@ function head(set, job) {
     h("div", { class: "title" }, h("h1", {}, h("bdi", {}, titleOf(set))),
       h("div", { class: "verbs" },
         set.materialised ? h("a", { class: "button", href: `/v1/flashcards/${id}/cards?limit=${atOnce}`, download: true }, atOnce < set.recipe.count ? `First ${atOnce} as npz` : "Download npz") : null,
+        set.materialised ? h("a", { class: "button", href: `/v1/flashcards/${id}/cards.parquet`, download: true }, "Parquet") : null,
         whole ? h("a", { class: "button", href: `/v1/jobs/${set.job}/artifacts/cards.npy`, download: true }, "cards.npy") : null,
         mayWrite() ? button("Delete", gone, { class: "danger" }) : null)),
     h("p", { class: "lead" }, `${many(set.recipe.count, "card")}, made ${ago(set.created_at)} · `, h("code", {}, id)));

@@ -65,7 +65,7 @@ function timeline(versions, learner, chain) {
     h("span", { class: "number" }, version.number),
     h("div", {}, h("strong", {}, h("bdi", {}, version.task)), version.number === learner.version ? [" ", h("span", { class: "badge", "data-tone": "good" }, "next task starts here")] : chain.includes(version.number) ? null : [" ", h("span", { class: "badge" }, "rolled back from")],
       h("p", { class: "small soft" }, [version.strategy && plain(version.strategy.kind), version.parent != null && `from version ${version.parent}`, version.seconds != null && lasting(version.seconds), ago(version.created_at)].filter(Boolean).join(" · ")),
-      h("p", { class: "small line" }, version.job ? linkTo(version.job, "its job") : null, h("a", { href: `/v1/learners/${id}/versions/${version.number}/weights`, download: true }, "weights"))),
+      h("p", { class: "small line" }, version.job ? linkTo(version.job, "its job") : null, h("a", { href: `/v1/learners/${id}/versions/${version.number}/bundle`, download: true }, "bundle"), h("a", { href: `/v1/learners/${id}/versions/${version.number}/weights`, download: true }, "weights"))),
     h("div", {}, version.number !== learner.version && mayWrite() && !learner.compare ? button("Roll back", () => rollBack(version.number), { "aria-label": `Roll back to version ${version.number}` }) : null)));
   return h("div", { class: "panel" }, h("ol", { class: "timeline" }, items));
 }

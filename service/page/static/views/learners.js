@@ -1,10 +1,11 @@
 import { get, post } from "../api.js";
 import { byId, empty, fill, h } from "../dom.js";
-import { form, go } from "../forms.js";
+import { SCENARIOS, classifies, form, go } from "../forms.js";
 import { painted, start } from "../frame.js";
 import { growing } from "../list.js";
 import { ago, bytes, many } from "../words.js";
 
+const BEGIN_WITH = { task_incremental: "tasknet", new_instance: "resnet18" };
 let isReady = false;
 
 function draw(learners) {
@@ -19,12 +20,21 @@ function draw(learners) {
 
 async function begin() {
   const { items: models } = await get("/v1/models?limit=100");
-  return form([
+  const asked = form([
     { name: "name", label: "Name", value: "line 7" },
+    { name: "scenario", label: "Scenario", type: "select", value: "reconstruction", options: SCENARIOS },
     { name: "model", label: "Begins with", type: "select", value: "", options: [["", "nothing: an architecture that knows nothing"], ...models.map(({ id, name }) => [id, name])] },
     { name: "architecture", label: "Architecture, if it begins with nothing", value: "blk_2_fil_32" },
-    { name: "scenario", label: "Scenario", type: "select", value: "reconstruction", options: [["reconstruction", "reconstruction"], ["denoising", "denoising"]] },
   ], "Begin", async ({ model, architecture, ...rest }) => go((await post("/v1/learners", model ? { model, ...rest } : { architecture, ...rest })).id));
+  asked.elements.scenario.addEventListener("change", () => suit(asked.elements));
+  return asked;
+}
+
+/** A learner of classes begins with nothing here: the two models that it could begin with are named in the API. */
+function suit({ scenario, model, architecture }) {
+  if (classifies(scenario.value)) model.value = "";
+  model.disabled = classifies(scenario.value);
+  architecture.value = BEGIN_WITH[scenario.value] ?? "blk_2_fil_32";
 }
 
 const show = growing("/v1/learners", draw, () => ({}), 15);

@@ -15,17 +15,19 @@ let forms = null;
 async function show() {
   const [model, lineage] = await Promise.all([get(`/v1/models/${id}`), get(`/v1/models/${id}/lineage`)]);
   const measuring = lineage.used_by.find((each) => lineage.names[each] === "evaluate job, succeeded");
+  const exported = lineage.used_by.some((each) => lineage.names[each] === "export job, succeeded");
   const [job, evaluation, { items: sets }] = await Promise.all([
     model.job ? maybe(`/v1/jobs/${model.job}`) : null,
     measuring ? maybe(`/v1/jobs/${measuring}`) : null,
     get(`/v1/flashcards?model=${id}&limit=4`),
   ]);
   document.title = `${model.name} · Flashcards`;
-  fill(byId("model"), head(model), headline(model, evaluation?.result),
+  fill(byId("model"), head(model, exported), headline(model, evaluation?.result),
     part("Reconstructions", [job, evaluation].filter(Boolean).map((each) => pictures(each, (name) => name.startsWith("reconstructions"))).find(Boolean)
       ?? empty("No picture yet", "Evaluate the model on a dataset to see images and what it makes of them.")),
     part("Flashcards of it", sets.length ? h("div", { class: "grid" }, sets.map((set) => sheetCard(set))) : null),
     part("Lineage", h("div", { class: "panel" }, lineageGraph(lineage, model.name))),
+    part("Before it came here", lineage.imported ? h("div", { class: "panel" }, story(lineage.imported)) : null),
     h("div", { class: "two part-gap" },
       part("Architecture", h("div", { class: "panel" }, facts([["name", model.architecture_name], ...Object.entries(model.architecture), ["images", model.input], ["values", `${model.range[0]} to ${model.range[1]}`], ["digest", h("code", {}, model.digest)], ["probe", model.probe ? "every use is checked against it" : "none: nothing proves that it runs here as at home"]]),
         model.mapping ? h("details", {}, h("summary", {}, "How its tensors were called"), facts(model.mapping)) : null)),
@@ -39,9 +41,25 @@ async function show() {
   return 8000;
 }
 
-const head = (model) => h("div", { "data-key": "head" },
+/** What its bundle says. Ids of another installation lead nowhere here. */
+function story({ bundle, made_by: by, id: there, model, lineage: { jobs, datasets, models }, recipes }) {
+  const those = (things, words) => (things.length ? h("span", {}, things.map((each, place) => [place ? ", " : "", h("bdi", {}, words(each)), " ", h("code", {}, each.id)])) : null);
+  return facts([
+    ["was", h("code", {}, there)], ["came to be by", model?.origin], ["bundle", h("code", {}, bundle)], ["made by", by],
+    ["jobs", those(jobs, (job) => job.kind)], ["data", those(datasets, (dataset) => dataset.name)],
+    ["models", those(models, (each) => each.name)], ["flashcards", those(recipes, ({ recipe }) => `${count(recipe.count)} from ${recipe.source}`)],
+  ]);
+}
+
+/** The file, once a job has made it; before, the job. */
+const onnx = (exported) => exported
+  ? h("a", { class: "button", href: `/v1/models/${id}/onnx`, download: true }, "ONNX")
+  : mayWrite() ? button("Export as ONNX", () => queue({ kind: "export", model: id })) : null;
+
+const head = (model, exported) => h("div", { "data-key": "head" },
   h("div", { class: "title" }, h("h1", {}, h("bdi", {}, model.name)), h("span", { class: "badge" }, model.origin),
-    h("div", { class: "verbs" }, h("a", { class: "button", href: `/v1/models/${id}/weights`, download: true }, "Weights"), mayWrite() ? button("Delete", gone, { class: "danger" }) : null)),
+    h("div", { class: "verbs" }, h("a", { class: "button", href: `/v1/models/${id}/weights`, download: true }, "Weights"), onnx(exported),
+      h("a", { class: "button", href: `/v1/models/${id}/bundle`, download: true }, "Bundle"), mayWrite() ? button("Delete", gone, { class: "danger" }) : null)),
   h("p", { class: "lead" }, `added ${ago(model.created_at)} · `, h("code", {}, id)));
 
 async function gone() {
@@ -56,10 +74,10 @@ const headline = (model, measured) => figures([
   ["Smallest error ε₁", model.capsule ? figure(model.capsule.eps1) : null],
 ]);
 
-function capsule({ capsule: found }) {
+function capsule({ capsule: found, architecture: { family } }) {
   if (!found)
     return [h("p", {}, "None. Where the data still is, measure one: better cards are drawn from it, and P1, P2 and FLSD can be told."),
-      copyable(`flashcards capsule --model weights.safetensors --data images.npz --attach ${id}`, "the command")];
+      copyable(`flashcards capsule --model weights.${family === "onnx" ? "onnx" : "safetensors"} --data images.npz --attach ${id}`, "the command")];
   return facts([
     ["measured on", many(found.count, found.measured_on === "cards" ? "card" : "image")], ["latent", found.latent.join(" x ")],
     ["error", `${figure(found.eps1)} to ${figure(found.eps2)}, mean ${figure(found.mean_error)}`],

@@ -9,12 +9,12 @@ const architecture = h("input", { type: "text", id: "architecture", maxlength: 1
 const input = h("input", { type: "text", id: "input", maxlength: 20, placeholder: "32x32x3", autocomplete: "off" });
 const zone = h("div", { class: "side" },
   dropZone({
-    path: "/v1/models", title: "Drop an autoencoder here", hint: "safetensors, or a .pt state dict. It is checked before it is kept.", accept: ".safetensors,.pt,.pth",
-    fields: (file) => ({ name: file.name.replace(/\.(safetensors|pt|pth)$/, "").slice(0, 200) || "model", architecture: architecture.value.trim(), input: input.value.trim() }),
+    path: "/v1/models", title: "Drop an autoencoder here", hint: "safetensors, a .pt state dict, or ONNX of any framework. It is checked before it is kept.", accept: ".safetensors,.pt,.pth,.onnx",
+    fields: (file) => ({ name: file.name.replace(/\.(safetensors|pt|pth|onnx)$/, "").slice(0, 200) || "model", architecture: architecture.value.trim(), input: input.value.trim() }),
     onDone: wake,
   }),
   h("div", { class: "panel form" }, h("h2", {}, "What it is"),
-    h("div", {}, h("label", { for: "architecture" }, "Architecture"), architecture, h("p", { class: "hint" }, "Empty: as the file's metadata says.")),
+    h("div", {}, h("label", { for: "architecture" }, "Architecture"), architecture, h("p", { class: "hint" }, "Empty: as the file's metadata says. An ONNX file needs none.")),
     h("div", {}, h("label", { for: "input" }, "Images"), input, h("p", { class: "hint" }, "Height x width x channels."))));
 
 function draw(models) {

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import corpus_onnx
 import corpus_published  # noqa: F401 - adds to the corpus
 import httpx
 import pytest
@@ -26,12 +27,14 @@ def test_it_is_refused_in_words_and_nothing_runs(api: httpx.Client, service, tmp
     canary = tmp_path / "canary"
     content, before = each.build(str(canary)), kept(service)
     start = time.monotonic()
-    answer = api.post(f"/v1/{route}", params=QUERY[route] | each.query, content=content)
+    params = {name: text for name, text in (QUERY[route] | each.query).items() if text}
+    answer = api.post(f"/v1/{route}", params=params, content=content)
     seconds = time.monotonic() - start
     assert 400 <= answer.status_code < 500, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["detail"].isprintable() or "\n" in answer.json()["detail"]
     assert answer.json()["title"] != "the file could not be checked", answer.text
+    assert corpus_onnx.WORDS.get(each.name, "") in "{title}: {detail}".format_map(answer.json())
     assert seconds < 10
     assert not canary.exists()
     assert api.get("/healthz").status_code == 200

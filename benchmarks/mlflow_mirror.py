@@ -1,0 +1,150 @@
+"""`make bench-mlflow`: what a tracking server that is killed in the middle costs the job that it was told of.
+
+Trainings in threes, in turn: two with the server there, and between them one in whose middle it is killed with all
+its processes. The two against each other say how far apart equal jobs are on this machine; the third against them is
+the figure. After each it is started again, and has to know everything that it missed, once.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_digits
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tests" / "support"))
+
+from making import npz, push_dataset, submit  # noqa: E402
+from servers import running  # noqa: E402
+from service_process import running_service  # noqa: E402
+from tracking import MlflowServer, run_of  # noqa: E402
+
+Row = tuple[str, str, str]
+console = Console()
+GATE = 0.02
+ENDED = ("succeeded", "failed", "cancelled")
+ARRIVES_SECONDS = 600
+LOOK_SECONDS = 0.25
+
+
+def images() -> bytes:
+    found = load_digits()
+    pixels = (found.images / 16 * 255).astype("uint8")
+    return npz(x_train=pixels[:1500], x_test=pixels[1500:])
+
+
+class Trial:
+    """A service, its tracking server, and one kind of job."""
+
+    def __init__(self, api: httpx.Client, server: MlflowServer, epochs: int) -> None:
+        self.api = api
+        self.server = server
+        dataset = push_dataset(api, images())["id"]
+        self.spec = {"kind": "train", "dataset": dataset, "architecture": "blk_2_fil_16", "learning_rate": 0.005}
+        self.spec |= {"epochs": epochs, "patience": epochs, "decay": 0.0}
+
+    def seconds(self, at_half: Callable[[], None] = lambda: None) -> float:
+        """From its claim to its end, by the record; looked at equally often whatever happens to the server."""
+        job_id, halved = submit(self.api, **self.spec)["id"], False
+        while (job := self.api.get(f"/v1/jobs/{job_id}").json())["state"] not in ENDED:
+            if not halved and job["progress"]["fraction"] > 0.4:
+                halved = True
+                at_half()
+            time.sleep(LOOK_SECONDS)
+        assert job["state"] == "succeeded", job["error"]
+        self._wait_for(job_id)
+        return _moment(job["ended_at"]) - _moment(job["started_at"])
+
+    def killed(self) -> float:
+        kills: list[None] = []
+        seconds = self.seconds(lambda: kills.append(self.server.kill()))
+        assert kills, "the job ended too soon for the server to be killed"
+        return seconds
+
+    def _wait_for(self, job_id: str) -> None:
+        """Until the server knows every point, once, and has the model."""
+        if self.server.process is None:
+            self.server.start()
+        points = self.api.get(f"/v1/jobs/{job_id}/metrics").json()["metrics"]
+        known = {name: [(point["step"], point["value"]) for point in line] for name, line in points.items()}
+        deadline = time.monotonic() + ARRIVES_SECONDS
+        while not self._has(job_id, known):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{job_id} did not arrive in {ARRIVES_SECONDS} s")
+            time.sleep(1)
+
+    def _has(self, job_id: str, known: dict[str, list[tuple[int, float]]]) -> bool:
+        run = run_of(self.server.runs("flashcards"), job_id)
+        if run is None or run["info"]["status"] != "FINISHED":
+            return False
+        run_id = run["info"]["run_id"]
+        told = {name: self.server.history(run_id, name) for name in known}
+        return told == known and "model" in self.server.files(run_id)
+
+
+def bench(folder: Path, trials: int = 12, epochs: int = 60) -> tuple[list[Row], float]:
+    """What is said, and by how much a killed server changes a job's time."""
+    server = MlflowServer(folder / "mlflow")
+    equal, killed, plain = [], [], []
+    with (
+        running(server),
+        running_service(folder / "home", threads=1, mlflow_url=server.url, mlflow_poll_seconds=1) as service,
+        httpx.Client(base_url=service.url, timeout=120) as api,
+    ):
+        trial = Trial(api, server, epochs)
+        trial.seconds()  # the first job of a service reads what the others find in memory
+        for _ in range(trials):
+            first, broken, second = trial.seconds(), trial.killed(), trial.seconds()
+            plain += [first, second]
+            equal.append(second / first)
+            killed.append(2 * broken / (first + second))
+            console.print(f"{first:.2f} s, killed {broken:.2f} s, {second:.2f} s", style="dim")
+    change = median(killed) - 1
+    rows = [
+        ("a job, server there", f"{median(plain):.2f} s", f"median of {len(plain)}"),
+        ("the same again", f"x {median(equal):.4f}", f"middle half {_spread(equal)}: this machine's noise"),
+        ("server killed in the middle", f"x {median(killed):.4f}", f"middle half {_spread(killed)}; gate 0.98 to 1.02"),
+        (
+            "what was missed",
+            f"{trials} of {trials}",
+            "every point once, and the model, in the run that was there before",
+        ),
+    ]
+    return rows, change
+
+
+def _spread(ratios: list[float]) -> str:
+    low, _, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else [ratios[0]] * 3
+    return f"{low:.4f} to {high:.4f}"
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def main(arguments: Any = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=60)
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="flashcards-", ignore_cleanup_errors=True) as folder:
+        rows, change = bench(Path(folder), asked.trials, asked.epochs)
+    table = Table("what", "figure", "")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    if abs(change) >= GATE:
+        sys.exit(f"a killed server changes the time of a job by {change:+.1%}, and {GATE:.0%} is the gate")
+
+
+if __name__ == "__main__":
+    main()
