@@ -40,7 +40,7 @@ from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.idempotency import fingerprint, once
 from service.jobs import queueing
-from service.jobs.stream import stream
+from service.jobs.stream import SENT_EVENT, stream
 from service.paging import Cursor, Limit, decode_cursor
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -168,7 +168,7 @@ def retry_job(
 @router.get(
     "/{job_id}/events",
     response_model=list[Event],
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": {"itemSchema": SENT_EVENT}}}},
 )
 async def watch_job(
     job_id: JobId,

@@ -15,6 +15,21 @@ from service.watch import LOOK, News, as_sse
 KEEP_ALIVE_SECONDS = 15
 AT_ONCE = 500
 
+#: One event of the stream, for the API document; `data` is an event in the form of the list.
+SENT_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "the seq of the event"},
+        "event": {"type": "string", "description": "its kind"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": "#/components/schemas/Event"},
+        },
+    },
+    "required": ["id", "event", "data"],
+}
+
 
 async def stream(house: House, tenant: str, job_id: str, after: int) -> AsyncIterator[bytes]:
     """Until the job has ended and everything was sent, or the job is deleted, or the service closes.
