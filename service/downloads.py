@@ -43,15 +43,23 @@ async def _wish(
 WishDep = Annotated[Wish, Depends(_wish)]
 
 
-def file_answers(media_type: str = "application/octet-stream") -> dict[int | str, dict[str, Any]]:
+Answers = dict[int | str, dict[str, Any]]
+PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+def conflict(words: str) -> Answers:
+    """A file that cannot be had as things are, for the OpenAPI document."""
+    return {409: {"description": words, "content": PROBLEM}}
+
+
+def file_answers(media_type: str = "application/octet-stream") -> Answers:
     """What a download may answer, for the OpenAPI document."""
-    problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         200: {"content": {media_type: {}}},
         206: {"description": "the part that was asked for", "content": {media_type: {}}},
         304: {"description": "what you have is what there is"},
         307: {"description": "a link to the store, good for a while"},
-        416: {"description": "the file is shorter than that", "content": problem},
+        416: {"description": "the file is shorter than that", "content": PROBLEM},
     }
 
 

@@ -1,7 +1,7 @@
 """A bundle as the answer to a request."""
 
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Response
 from fastapi.responses import StreamingResponse
@@ -14,12 +14,14 @@ from ledger.errors import Conflict, NotFound
 from service.bundles.card import card
 from service.bundles.zip import zip_chunks
 from service.deps import House
+from service.downloads import Answers, conflict
 
 MEDIA_TYPE = "application/zip"
 IfNoneMatch = Annotated[str | None, Header(max_length=1000, description="ETags of what you have")]
-ANSWERS: dict[int | str, dict[str, Any]] = {
+ANSWERS: Answers = {
     200: {"content": {MEDIA_TYPE: {}}},
     304: {"description": "what you have is what there is"},
+    **conflict("a part of it is larger than a bundle takes"),
 }
 
 

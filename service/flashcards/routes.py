@@ -11,13 +11,14 @@ from ledger import blobs, jobs, paging, scope, tables
 from ledger.errors import Conflict, NotFound
 from service import views
 from service.deps import House, HouseDep, TenantDep
-from service.downloads import WishDep, download, file_answers
+from service.downloads import WishDep, conflict, download, file_answers
 from service.errors import Invalid
 from service.paging import Cursor, Limit, decode_cursor
 
 router = APIRouter(prefix="/v1/flashcards", tags=["flashcards"])
 BYTES_AT_ONCE = 64 * 1024**2
 PICTURES_AT_ONCE = 100
+UNMADE = conflict("only their recipe is kept, or they make no such file")
 
 
 @router.get("")
@@ -46,7 +47,7 @@ def get_flashcards(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantD
 @router.get(
     "/{flashcards_id}/cards",
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}, "image/png": {}}}},
+    responses={200: {"content": {"application/octet-stream": {}, "image/png": {}}}, **UNMADE},
 )
 def get_cards(
     flashcards_id: FlashcardsId,
@@ -80,7 +81,7 @@ def get_cards(
 @router.get(
     "/{flashcards_id}/cards.parquet",
     response_class=Response,
-    responses={200: {"content": {"application/vnd.apache.parquet": {}}}},
+    responses={200: {"content": {"application/vnd.apache.parquet": {}}}, **UNMADE},
 )
 def get_cards_parquet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep) -> Response:
     """All cards as parquet: a column `image` of PNG bytes, laid out as the Hugging Face libraries read it.
@@ -123,7 +124,7 @@ def _again(row: tables.Flashcards, recipe: Recipe) -> str:
 
 
 @router.head("/{flashcards_id}/sheet.png", include_in_schema=False)
-@router.get("/{flashcards_id}/sheet.png", response_class=Response, responses=file_answers("image/png"))
+@router.get("/{flashcards_id}/sheet.png", response_class=Response, responses=file_answers("image/png") | UNMADE)
 def get_sheet(flashcards_id: FlashcardsId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
     """A contact sheet to look at, made by the worker."""
     with house.db.read() as session:

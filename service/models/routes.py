@@ -20,7 +20,7 @@ from ledger.store import Kept
 from service import views
 from service.bundles import answer as bundle_answer
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
-from service.downloads import WishDep, download, file_answers
+from service.downloads import WishDep, conflict, download, file_answers
 from service.errors import Invalid, first_message
 from service.files.facts import CapsuleQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import read_architecture, read_range
@@ -31,6 +31,7 @@ from service.paging import Cursor, Limit, decode_cursor
 from service.uploads import Upload
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
+UNEXPORTED = conflict("it was not exported yet")
 
 Value = TypeVar("Value")
 _shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
@@ -131,7 +132,7 @@ def get_model_weights(model_id: ModelId, house: HouseDep, tenant: TenantDep, wis
 
 
 @router.head("/{model_id}/onnx", include_in_schema=False)
-@router.get("/{model_id}/onnx", response_class=Response, responses=file_answers())
+@router.get("/{model_id}/onnx", response_class=Response, responses=file_answers() | UNEXPORTED)
 def get_model_onnx(model_id: ModelId, house: HouseDep, tenant: TenantDep, wish: WishDep) -> Response:
     """The ONNX file that the newest job of kind `export` made of it. Where there is none, 409 says how to make it."""
     with house.db.read() as session:

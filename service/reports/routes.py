@@ -1,24 +1,18 @@
 import hashlib
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 
 from flashcards.contract.base import JobId
 from flashcards.contract.reports import Report
 from service.deps import HouseDep, TenantDep
-from service.downloads import FRESH
-from service.errors import MEDIA_TYPE
+from service.downloads import FRESH, conflict
 from service.reports.gather import gather
 from service.reports.pictures import pictures
 from service.reports.render import CONTENT_POLICY, render
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
-UNFINISHED: dict[int | str, dict[str, Any]] = {
-    409: {
-        "description": "the job has not ended",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
-}
+UNFINISHED = conflict("the job has not ended")
 
 
 @router.get("/{job_id}/report.json", responses=UNFINISHED)
