@@ -6,7 +6,7 @@
 The network is any object with `encoder` and `decoder` that can be called, and a batch is what its encoder takes: an
 array or a tensor, or a tuple that begins with one, as loaders give images with their labels. All is measured in numpy.
 
-Images are (N, C, H, W). As in an upload, (N, H, W) are images of one channel, and (N, D) are vectors, of one channel too.
+Images are (N, C, H, W). As in an upload, (N, H, W) are images of one channel, and (N, D) vectors, also of one.
 """
 
 import sys
