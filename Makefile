@@ -63,8 +63,9 @@ bench-service: .venv/.test-installed
 	$(BIN)/python -m benchmarks.service
 
 # FLASHCARDS_DATA names a folder with mnist.npz, fashion_mnist.npz and cifar10.npz; done cells are kept in .reproduce.
+# `make bench-capture BENCH="--bar fidelity"`: one bar. Speed and cost also have a target of their own, below.
 bench-capture: .venv/.test-installed
-	$(BIN)/python -m benchmarks.fidelity $(BENCH)
+	$(BIN)/python -m benchmarks.capture $(BENCH)
 
 reproduce-capture: .venv/.test-installed
 	$(BIN)/python -m benchmarks.reproduce_capture $(REPRODUCE)

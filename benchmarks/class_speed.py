@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn import functional as F
 
-from benchmarks.capture_speed import Clock, Row, apart, pictures
+from benchmarks.plain import Clock, Row, apart, pictures
 from engine.data import Images, hold_out_of_each, shuffled
 from engine.device import prepare
 from engine.errors import Stopped

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn import functional as F
 
-from benchmarks.capture_speed import Clock, Row, apart, pictures, textbook
+from benchmarks.plain import Clock, Row, apart, pictures, textbook
 from engine.data import Images, hold_out, shuffled
 from engine.device import prepare
 from engine.errors import Stopped

@@ -1,4 +1,5 @@
-"""`make bench-capture`: how well a network that learnt from cards alone does on real images, as a ratio to its parent.
+"""How well a network that learnt from cards alone does on real images, as a ratio to its parent: the first bar of
+`make bench-capture`.
 
 Cards as many as training images; the same budget for parent and child. Sources: the capsule (the checkpoint and 66 KB
 kept from the data), latents (the checkpoint alone), mazes with r = 10 (the paper's way). Every cell that is done is
@@ -58,13 +59,15 @@ def show(console: Console, lab: Lab, datasets: list[str], sources: list[str], ar
             *(spread(found[source]) for source in sources),
             f"{capsule:.2f}, {latent:.2f}; {paper:.2f}",
         )
+        # By default cards start from the capsule where there is one, and from latents where there is none.
         ours = [statistics.mean(found[source]) for source in sources if source != "maze"]
         if ours and "maze" in sources:
-            beaten = beaten and min(ours) < statistics.mean(found["maze"])
+            beaten = beaten and max(ours) < statistics.mean(found["maze"])
     console.print(table)
     console.print(
         f"{architecture}, {lab.size.images} images, {lab.size.epochs} epochs, seeds {lab.size.seeds}; "
-        f"gate, ours below mazes on every set: {'holds' if beaten else 'FAILS'}"
+        "gate, the default source below mazes on every set, with a capsule and without one: "
+        f"{'holds' if beaten else 'FAILS'}"
     )
     return beaten
 

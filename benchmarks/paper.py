@@ -23,6 +23,19 @@ ARCHITECTURES = {
     "blk_2_fil_32": (57_251, 0.0358, 0.0389),
 }
 
+#: Numbers in the latent of each.
+LATENTS = {
+    "blk_4_fil_16": 64,
+    "blk_4_fil_32": 128,
+    "blk_4_fil_64": 256,
+    "blk_4_fil_128": 512,
+    "blk_3_fil_64": 1024,
+    "blk_2_fil_32": 2048,
+}
+
+#: Of these the paper prints the error of a network that learnt nothing: five runs without any deviation.
+COLLAPSED = ("blk_4_fil_128",)
+
 #: CIFAR-10, cards of blk_4_fil_32 (its AE1, variant I): test MAE of the new network on data, from AE1's cards.
 DISTILLED = {"blk_4_fil_16": (0.0787, 0.0939), "blk_4_fil_32": (0.0640, 0.0725), "blk_4_fil_64": (0.0512, 0.0681)}
 

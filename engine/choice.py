@@ -1,9 +1,11 @@
 """What `auto` means: the source that this network allows, and how many passes that source needs.
 
 Both are decided by looking at a few cards. With a capsule the Frechet distance of their latents decides. Without one,
-random latents are taken unless the decoder makes one and the same picture of them all; then mazes are left.
+random latents are taken unless the decoder makes one and the same picture of them all, or a graph of another framework
+has connections that go round its middle; then mazes are left.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -68,6 +70,9 @@ def choose_source(bench: Bench, asked: str, seed: int, report: Report) -> Source
         told = ", ".join(f"{name} {value:.4g}" for name, value in distance.items())
         report.note(f"source {best}: its latents are the closest to those of the capsule (FLSD: {told})")
         return found[best]
+    if not _has_a_middle(bench.model):
+        report.note("source maze: what all paths of the graph pass through is no smaller than an image, and no latent")
+        return bench.open("maze", seed)
     source = bench.open("latent", seed)
     x_BCHW = source.start(0, bench.chunk)
     low, high = bench.model.range
@@ -76,6 +81,11 @@ def choose_source(bench: Bench, asked: str, seed: int, report: Report) -> Source
         return source
     report.note("source maze: the decoder makes one and the same picture of random latents")
     return bench.open("maze", seed)
+
+
+def _has_a_middle(model: ModelInput) -> bool:
+    """Of our own families the decoder is known; that of a graph begins where all paths meet, maybe at its very ends."""
+    return model.architecture.family != "onnx" or math.prod(model.architecture.latent) < model.input.pixels
 
 
 def choose_r(bench: Bench, asked: int | str, source: Source, report: Report) -> int:

@@ -13,8 +13,9 @@ def prepare(device: str, threads: int) -> None:
     torch.use_deterministic_algorithms(True, warn_only=torch.device(device).type != "cpu")
     # Deterministic mode would also fill every fresh tensor with NaN; nothing here reads before it writes.
     torch.utils.deterministic.fill_uninitialized_memory = False
-    # No autocast on CUDA: near 1 a bfloat16 moves in steps of 1/256, as coarse as the errors that are measured here.
-    # cuDNN's convolutions use TF32 by themselves.
+    # No autocast on CUDA where networks learn and are measured: near 1 a bfloat16 moves in steps of 1/256, as coarse as
+    # the errors in question. cuDNN's convolutions use TF32 by themselves. Cards may pass in float16, where a trial says
+    # that they come out the same: see engine.passes.choose.
 
 
 def backend(device: str) -> str:

@@ -5,6 +5,8 @@
 
 The network is any object with `encoder` and `decoder` that can be called, and a batch is what its encoder takes: an
 array or a tensor, or a tuple that begins with one, as loaders give images with their labels. All is measured in numpy.
+
+Images are (N, C, H, W). As in an upload, (N, H, W) are images of one channel, and (N, D) vectors, also of one.
 """
 
 import sys
@@ -34,7 +36,7 @@ def measure_capsule(module: Any, loader: Iterable[Any], digest: str | None = Non
             shape = shape or x.shape[1:]
             _check(x, latent, y, shape, meter.latent)
             error_N = np.abs(x - y).reshape(len(x), -1).mean(1, dtype=np.float64)
-            meter.add(latent, error_N, x, channel_axis=1 if x.ndim == 4 else -1)
+            meter.add(latent, error_N, x if x.ndim == 4 else x[:, None], channel_axis=1)
     return meter.capsule(digest)
 
 
@@ -42,7 +44,9 @@ def _array(value: Any, whose: str) -> NDArray[np.floating]:
     if isinstance(value, tuple | list | dict):
         raise ValueError(f"{whose} gives a {type(value).__name__}: one array is needed, of images or of their latents")
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        # numpy has no bfloat16, and half floats overflow where errors are summed.
+        value = (value.float() if value.element_size() < 4 else value).numpy()
     found = np.asarray(value)
     return found if np.issubdtype(found.dtype, np.floating) else found.astype(np.float64)
 

@@ -1,7 +1,6 @@
 """PyTorch on CUDA, a pass recorded once as a CUDA graph: small layers then cost no launch each.
 
-The kernels are those of an eager pass, in the same order, so the answers and the name are the same too. No autocast:
-see `engine.device`.
+The kernels are those of an eager pass, in the same order, so the answers and the name are the same too.
 """
 
 import torch
@@ -15,8 +14,8 @@ WARM_UPS = 3  # cuDNN chooses its kernels and takes its workspace before anythin
 class CudaPasses(TorchPasses):
     """For chunks of one shape; any other shape goes through eagerly."""
 
-    def __init__(self, network: nn.Module, x_BCHW: torch.Tensor) -> None:
-        super().__init__(network, x_BCHW.device)
+    def __init__(self, network: nn.Module, x_BCHW: torch.Tensor, half: torch.dtype | None = None) -> None:
+        super().__init__(network, x_BCHW.device, half)
         # A graph reads and writes where it did when it was recorded.
         self.x_BCHW = torch.empty_like(x_BCHW, memory_format=torch.channels_last)
         self.graph, self.y_BCHW = self._record()
@@ -28,11 +27,11 @@ class CudaPasses(TorchPasses):
         side.wait_stream(torch.cuda.current_stream(self.x_BCHW.device))
         with torch.cuda.stream(side):
             for _ in range(WARM_UPS):
-                self.network(self.x_BCHW)
+                self.pass_through(self.x_BCHW)
         torch.cuda.current_stream(self.x_BCHW.device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            y_BCHW = self.network(self.x_BCHW)
+            y_BCHW = self.pass_through(self.x_BCHW)
         return graph, y_BCHW
 
     @torch.inference_mode()

@@ -155,6 +155,9 @@ def analyze(
     retrain: Annotated[str | None, spec_option(AnalyzeSpec, "retrain", metavar="R,R,...")] = None,
     retrain_epochs: Annotated[int | None, spec_option(AnalyzeSpec, "retrain_epochs")] = None,
     seed: Annotated[int | None, spec_option(AnalyzeSpec, "seed")] = None,
+    curves: Annotated[
+        Path | None, typer.Option(help="save the plot over r here, a PNG: steps, FLSD, P1 and P2", show_default=False)
+    ] = None,
     label: Labels = None,
     device: Device = None,
     timeout: Timeout = None,
@@ -164,6 +167,8 @@ def analyze(
     as_json: AsJson = False,
 ) -> None:
     """See what each further pass does to cards, and how many of them to take."""
+    if curves and detach:
+        raise typer.BadParameter("there is a plot once the job has ended: leave --detach out")
     spec = given(
         kind="analyze",
         model=model,
@@ -176,7 +181,10 @@ def analyze(
         seed=seed,
         **on_the_queue(label, device, timeout, max_attempts, tracking),
     )
-    do(ctx, spec, detach, as_json)
+    job = do(ctx, spec, detach, as_json)
+    if curves and job:
+        with connect(ctx) as client:
+            say(f"saved {client.jobs.artifact(job.id, 'curves.png', curves)}")
 
 
 def distill(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks import capture_speed
-from benchmarks.capture_speed import textbook
+from benchmarks.plain import textbook
 from engine.models.blk import BlkAutoencoder
 from flashcards.contract.architecture import BlkArchitecture
 from flashcards.contract.image import ImageShape
@@ -22,6 +22,20 @@ def test_a_bench_still_runs(name):
     for what, figure, _ in rows:
         assert what
         assert float(figure.split()[0].rstrip("x")) >= 0
+
+
+@pytest.mark.parametrize(
+    ("figure", "bar", "reached"),
+    [
+        ("1.81x", "gate >= 1.8x, target 2.2x", True),
+        ("1.79x", "gate >= 1.8x, target 2.2x", False),
+        ("2.93 %", "gate < 3 %", True),
+        ("3.00 %", "gate < 3 %", False),
+        ("0.10x", "no bar", True),
+    ],
+)
+def test_a_gate_is_judged(figure, bar, reached):
+    assert capture_speed.missed([("it", figure, bar)]) == ([] if reached else ["it"])
 
 
 def test_both_sides_learn_the_same():

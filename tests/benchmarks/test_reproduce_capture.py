@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import reproduce_capture
-from benchmarks.lab import Lab, Size
+from benchmarks.lab import Lab, Made, Size
 from benchmarks.reproduce_capture import SECTIONS, Edition, Report, write
 
 SMALL = Size(images=100, tests=20, epochs=3, seeds=(0,), side=16, threads=1, learning_rate=0.01)
@@ -31,3 +31,27 @@ def test_every_section_is_written_and_its_pictures_are_there(report):
     named = [part.split(")")[0] for part in text.split("](")[1:]]
     assert len(named) >= 8
     assert all((report.docs / name).exists() for name in named)
+
+
+@pytest.fixture
+def taught(report, monkeypatch):
+    """Every step is one that took a minute and ended with the same figures."""
+    made = Made(report.docs, {"test_mae": 0.08, "test_constant_mae": 0.2, "step_seconds": 60.0})
+    for step in ("train", "capture", "distill"):
+        monkeypatch.setattr(report.lab, step, lambda *_: made)
+    return Report(report.lab, "blk_4_fil_32", report.docs, (0,), ["blk_4_fil_32", "blk_4_fil_64"])
+
+
+def test_a_row_that_was_not_run_says_why(taught):
+    text = "\n".join(taught.architectures())
+    assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.0800 | 0.0512, 0.0570 |" in text
+    assert "| blk_4_fil_128 | not run | not run | not run | 0.2062, 0.2445 |" in text
+    assert "blk_4_fil_128 was not run: it is 15.2 times the work of blk_4_fil_32, whose three networks took 3" in text
+    assert "so about 46." in text
+    assert "blk_4_fil_64 was not run" not in text
+
+
+def test_the_row_of_the_paper_that_learnt_nothing_is_told(taught):
+    text = " ".join(taught.architectures())
+    assert "The paper's blk_4_fil_128 is a network that learnt nothing: 0.2062" in text
+    assert "The best constant image scores 0.2000" in text

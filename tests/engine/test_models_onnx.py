@@ -146,6 +146,14 @@ def test_a_graph_that_is_not_what_was_read_off_it(as_model):
         load_network(as_model(made, latent=[12]), CPU)
 
 
+@pytest.mark.parametrize(("latent", "source", "r"), [(5, "latent", 0), (6, "maze", 10)])
+def test_without_a_middle_to_draw_in_mazes_are_left(as_model, capture_work, report, never, latent, source, r):
+    """Six numbers go in: a latent of as many is what connections round the middle leave."""
+    work = capture_work(model=as_model(dense(latent=latent), latent=[latent]), source="auto", r="auto")
+    recipe = run(work, report, never).result.recipe
+    assert (recipe.source, recipe.r) == (source, r)
+
+
 @pytest.mark.parametrize("source", ["maze", "geometric", "noise", "latent"])
 def test_cards_and_how_they_were_made(capture_work, report, never, source):
     outcomes = [run(capture_work(fixture("keras_conv"), source=source), report, never) for _ in range(2)]

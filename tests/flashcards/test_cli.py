@@ -194,6 +194,18 @@ def test_cards_from_capture_to_rm(run, trained, tmp_path):
     run("cards", "show", id, exit_code=1)
 
 
+def test_from_a_checkpoint_to_the_plot_over_r_and_a_smaller_network(run, trained, tmp_path):
+    run("models", "pull", trained.result.model, "--to", tmp_path / "ae.safetensors")
+    model = json.loads(run("models", "push", tmp_path / "ae.safetensors", "--json").stdout)["id"]
+    told = run("analyze", model, "--max-r", 3, "--count", 16, "--curves", tmp_path / "curves.png").stdout
+    assert re.search(r"^recommended r? *", told, re.MULTILINE | re.IGNORECASE), told
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    captured = json.loads(run("capture", model, "--count", 200, "--json").stdout)["result"]["flashcards"]
+    asked = ("--architecture", "blk_1_fil_4", "--epochs", 12, "--learning-rate", 0.01, "--batch-size", 16)
+    smaller = json.loads(run("distill", captured, *asked, "--json").stdout)["result"]
+    assert run("models", "show", smaller["model"]).stdout
+
+
 def test_storage(run, trained):
     told = run("storage", "--limit", 200).stdout
     assert "models" in told
@@ -258,6 +270,7 @@ def test_a_refusal_is_told_in_words(run, digits_id):
         ("train",),
         ("capture", NO_MODEL, "--dtype", "int7"),
         ("capture", NO_MODEL, "--detach", "--sheet", "sheet.png"),
+        ("analyze", NO_MODEL, "--detach", "--curves", "curves.png"),
         ("jobs", "ls", "--label", "no equals sign"),
         ("--url", "localhost:8642", "jobs", "ls"),
     ],

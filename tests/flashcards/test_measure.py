@@ -11,7 +11,7 @@ import flashcards
 from engine import capsule as engine_capsule
 from engine.data import Images
 from engine.models import Autoencoder, build
-from flashcards.contract.architecture import BlkArchitecture
+from flashcards.contract.architecture import BlkArchitecture, DenseArchitecture
 from flashcards.contract.capsule import read
 from flashcards.contract.image import ImageShape
 
@@ -43,8 +43,8 @@ def test_a_network_whose_moments_are_known(x):
     assert (found.facts.eps1, found.facts.eps2) == pytest.approx((lost.min(), lost.max()))
     assert found.facts.mean_error == pytest.approx(lost.mean())
     assert found.facts.error_quantiles["0.25"] == pytest.approx(np.quantile(lost, 0.25))
-    assert found.facts.channel_mean == pytest.approx(x.mean(0))
-    assert found.facts.channel_deviation == pytest.approx(x.std(0))
+    assert found.facts.channel_mean == pytest.approx([x.mean()])  # the numbers of a vector are one channel
+    assert found.facts.channel_deviation == pytest.approx([x.std()])
     assert read(found.to_bytes()).facts == found.facts
 
 
@@ -70,6 +70,40 @@ def test_a_torch_module_gets_the_capsule_that_the_engine_measures(network):
     assert theirs.covariance() == pytest.approx(ours.covariance(), abs=1e-6)
     for name in ("eps1", "eps2", "mean_error", "channel_mean", "channel_deviation"):
         assert getattr(theirs.facts, name) == pytest.approx(getattr(ours.facts, name), rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(64,), (8, 8)])
+def test_vectors_and_grey_images_get_the_capsule_that_the_engine_measures(shape):
+    """As uploads of these shapes are read: a table is images of one row and one channel."""
+    size, pixels = ImageShape(*(1, *shape)[-2:], 1), np.random.default_rng(0).random((70, *shape), np.float32)
+    network = build(
+        DenseArchitecture(family="dense_ae", widths=(32,), latent=6), size, torch.Generator().manual_seed(0)
+    )
+    images = Images(pixels.reshape(70, *size), (0.0, 1.0))
+    ours = engine_capsule.measure(network, images, np.arange(70), 64, CPU).capsule()
+
+    class Own(torch.nn.Module):
+        """Of whoever has no channels."""
+
+        def encoder(self, x):
+            return network.encoder(x.reshape(len(x), 1, size.height, size.width))
+
+        def decoder(self, z):
+            return network.decoder(z).reshape(len(z), *shape)
+
+    theirs = flashcards.measure_capsule(Own(), torch.from_numpy(pixels).split(30))
+    assert theirs.covariance() == pytest.approx(ours.covariance(), abs=1e-6)
+    for name in ("eps1", "eps2", "channel_mean", "channel_deviation"):
+        assert getattr(theirs.facts, name) == pytest.approx(getattr(ours.facts, name), rel=1e-5)
+    assert theirs.tones_CQ == pytest.approx(ours.tones_CQ, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_a_module_of_any_precision(network, dtype):
+    x = torch.rand(20, 3, 8, 8)
+    exact = flashcards.measure_capsule(network, [x])
+    found = flashcards.measure_capsule(network.to(dtype), [x.to(dtype)])
+    assert found.facts.mean_error == pytest.approx(exact.facts.mean_error, rel=0.02)
 
 
 def test_a_module_is_measured_as_in_use_and_left_as_it_was(network):

@@ -23,16 +23,29 @@ def character() -> bytes:
     return stream.getvalue()
 
 
-FILES = {
-    "mnist": {
-        "train-images-idx3-ubyte.gz": gzip.compress(idx(DIGITS)),
+def four_files(digits: np.ndarray) -> dict[str, bytes]:
+    return {
+        "train-images-idx3-ubyte.gz": gzip.compress(idx(digits)),
         "train-labels-idx1-ubyte.gz": gzip.compress(idx(LABELS)),
-        "t10k-images-idx3-ubyte.gz": gzip.compress(idx(DIGITS[:2])),
+        "t10k-images-idx3-ubyte.gz": gzip.compress(idx(digits[:2])),
         "t10k-labels-idx1-ubyte.gz": gzip.compress(idx(LABELS[:2])),
-    },
+    }
+
+
+FILES = {
+    "mnist": four_files(DIGITS),
+    "fashion_mnist": four_files(255 - DIGITS),
     "cifar10": {
         "cifar-10-binary.tar.gz": tar(
             {"data_batch_1.bin": cifar(COLOURS, np.arange(7)), "test_batch.bin": cifar(COLOURS[:2], np.arange(2))}
+        )
+    },
+    "cifar100": {
+        "cifar-100-binary.tar.gz": tar(
+            {
+                "cifar-100-binary/train.bin": cifar(COLOURS, np.zeros(7), np.arange(7)),
+                "cifar-100-binary/test.bin": cifar(COLOURS[:2], np.zeros(2), np.arange(2)),
+            }
         )
     },
     "svhn": {
@@ -52,7 +65,7 @@ FILES = {
 def publisher(monkeypatch):
     with publishing() as server:
         for name, files in FILES.items():
-            found = tuple(server.publish(file, content) for file, content in files.items())
+            found = tuple(server.publish(f"{name}/{file}", content) for file, content in files.items())
             monkeypatch.setitem(OFFICIAL, name, found)
         yield server
 
@@ -69,6 +82,13 @@ def run(service, monkeypatch):
     return run
 
 
+def test_every_published_dataset_is_tried_here():
+    assert FILES.keys() == OFFICIAL.keys()
+    for name, files in OFFICIAL.items():
+        assert [file.name for file in files] == list(FILES[name])
+        assert all(len(file.sha256) == 64 and file.size > 1000 for file in files)
+
+
 def test_the_published_files_are_saved_as_they_are(run, publisher, tmp_path):
     shown = run("datasets", "pull", "mnist", "--to", tmp_path).stdout
     assert shown.splitlines() == [str(tmp_path / "mnist" / name) for name in FILES["mnist"]]
@@ -79,7 +99,9 @@ def test_the_published_files_are_saved_as_they_are(run, publisher, tmp_path):
     ("name", "counts", "classes", "done"),
     [
         ("mnist", (6, 2), (6, 2), {"resize": "bilinear", "channels": "copied"}),
+        ("fashion_mnist", (6, 2), (6, 2), {"resize": "bilinear", "channels": "copied"}),
         ("cifar10", (7, 2), (7, 2), None),
+        ("cifar100", (7, 2), (7, 2), None),
         ("svhn", (7, 2), (7, 2), None),
         ("omniglot", (1, 1), (1, 1), {"resize": "bilinear", "channels": "copied"}),
     ],
@@ -101,7 +123,7 @@ def test_omniglot_keeps_its_alphabets_and_can_be_inverted(run, publisher, tmp_pa
 
 
 def test_a_wrong_file_is_refused_in_words(run, publisher, tmp_path):
-    publisher.files["/cifar-10-binary.tar.gz"] = b"<html>moved</html>".ljust(OFFICIAL["cifar10"][0].size)
+    publisher.files["/cifar10/cifar-10-binary.tar.gz"] = b"<html>moved</html>".ljust(OFFICIAL["cifar10"][0].size)
     told = run("datasets", "pull", "cifar10", "--to", tmp_path, exit_code=1).stderr
     assert "not the published file" in told
     assert list((tmp_path / "cifar10").iterdir()) == []

@@ -2,12 +2,14 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from making import finished, npz, push_dataset, push_model
 from safetensors.numpy import load
 
+import flashcards
 from ledger import tables
 from service import views
 
@@ -49,6 +51,17 @@ def test_an_upload_makes_cards(api, architecture, input):
     assert found.shape == (3, *map(int, input.split("x")))
     assert np.isfinite(found).all()
     assert api.get(f"/v1/flashcards/{cards}/cards", params={"format": "png", "limit": 3}).status_code == 200
+
+
+def test_a_capsule_of_vectors_that_was_measured_at_home_fits(api):
+    model = push_model(api, "dense_ae_8_4", "1x20x1")
+    rows = np.random.default_rng(0).random((50, 20), np.float32)
+    own = SimpleNamespace(encoder=lambda x: x[:, :4], decoder=lambda z: np.pad(z, ((0, 0), (0, 16))))
+    kept = flashcards.measure_capsule(own, [rows])
+    answer = api.put(f"/v1/models/{model['id']}/capsule", content=kept.to_bytes())
+    assert answer.status_code == 200, answer.text
+    cards = finished(api, kind="capture", model=model["id"], count=3, source="capsule")["result"]["flashcards"]
+    assert load_cards(api, cards).shape == (3, 1, 20, 1)
 
 
 def load_cards(api, id: str) -> np.ndarray:
