@@ -13,9 +13,10 @@ from typing import Any
 from benchmarks import paper
 from benchmarks.class_sequences import HARD, SEQUENCE3, SOFT, ClassCourse, ClassLearnt, Sessions
 from benchmarks.classification import WITH, WITHOUT, cost, methods, sessions_of, tasks_of
-from benchmarks.lab import NOBODY, Lab, Made, Size, spread, write_report
+from benchmarks.lab import NOBODY, Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
+from benchmarks.reports import write_report
 from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
