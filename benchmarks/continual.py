@@ -66,9 +66,9 @@ def tried(cards: int) -> dict[str, Method]:
         "latents held": trials.LatentsHeld,
         "a quarter mazes": trials.MixedSources,
         "channels matched": trials.ChannelsMatched,
-        "half as many cards a batch": trials.HalfAsMany,
-        "twice as many cards a batch": trials.TwiceAsMany,
-        "latent moments matched": trials.MomentsMatched,
+        "share 0.5": trials.HalfAsMany,
+        "share 2": trials.TwiceAsMany,
+        "moments matched": trials.MomentsMatched,
     }
     every = [
         Method("flashcards", cards_only),
