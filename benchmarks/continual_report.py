@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import continual, paper
+from benchmarks import cells, continual, paper
+from benchmarks.cells import Runs
 from benchmarks.estimates import scatter, tracking
-from benchmarks.lab import spread
 from benchmarks.reports import NOT_RUN, Lines, header, row
-from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Learnt, Method, Scenario
+from benchmarks.sequences import RECONSTRUCTION, SEQUENCE5, TEN, Course, Method, Scenario
 
 NOISES = (0.1, 0.15, 0.2, 0.25, 0.3)
 DENOISING = Scenario("denoising")
@@ -25,7 +25,6 @@ NAMES = {
     "vae_replay": "vae_replay (AE + VAE)",
     "coreset": "coreset, a tenth of every task",
 }
-Runs = dict[int, Learnt]  # by seed
 
 
 def methods(images: int, cards: int) -> dict[str, Method]:
@@ -65,12 +64,14 @@ class Report:
             return "diverged", "-"
         asked = len(self.course.size.seeds)
         few = f" ({len(found)} of {asked} seeds)" if 0 < len(found) < asked else ""
-        return f"{_spread([chain.average for chain in found.values()])}{few}", _bwt(found)
+        return f"{cells.mean_of([chain.average for chain in found.values()])}{few}", cells.bwt(found)
 
     def table3(self) -> Lines:
-        head = ("strategy", "MB", "reconstruction: MAE", "BWT", "the paper", "denoising: MAE", "BWT", "the paper")
+        head = ("strategy", "network MB", "MB beside it", "minutes")
+        head += ("reconstruction: MAE", "BWT", "the paper", "denoising: MAE", "BWT", "the paper")
         lines = [
-            f"{' -> '.join(SEQUENCE5)}. MB: kept beside the network after the last task (capsules, images, state).",
+            f"{' -> '.join(SEQUENCE5)}. MB after the last task; beside the network: capsules, images, state.",
+            "Minutes of one learner, all tasks and what is measured after each.",
             "",
             *header(*head),
         ]
@@ -81,9 +82,14 @@ class Report:
         for name in self.methods:
             theirs = paper.TABLE3.get(name, (None,) * 4)
             plain, noisy = (found[scenario][name] for scenario in (RECONSTRUCTION, DENOISING))
-            ours = (_memory(plain or noisy), *self.figures(plain), _pair(*theirs[:2]), *self.figures(noisy))
-            lines.append(row(NAMES.get(name, name), *ours, _pair(*theirs[2:])))
-        bars = [line for scenario in found for line in _bars(scenario, found[scenario])]
+            ours = (
+                *cells.costs(plain or noisy),
+                *self.figures(plain),
+                cells.printed(*theirs[:2]),
+                *self.figures(noisy),
+            )
+            lines.append(row(NAMES.get(name, name), *ours, cells.printed(*theirs[2:])))
+        bars = [line for scenario in found for line in cells.bars(scenario, found[scenario])]
         return [*lines, "", *bars, "", *self._curves()]
 
     def _curves(self) -> Lines:
@@ -104,8 +110,8 @@ class Report:
             lines += header("strategy", *tasks, "average", "BWT", "the paper", "its average")
             for name in ("joint", "naive", "coreset 10 %", "mazes", "flashcards"):
                 found, told = self.of(name, tasks), theirs.get(name)
-                each = [_at(found, place) for place in range(len(tasks))]
-                beside = (_listed(told), f"{np.mean(told):.4f}") if told else ("-", "-")
+                each = [cells.error_at(found, place) for place in range(len(tasks))]
+                beside = (cells.listed(told), f"{np.mean(told):.4f}") if told else ("-", "-")
                 lines.append(row(NAMES.get(name, name), *each, *self.figures(found), *beside))
             lines.append("")
         return [*lines, "The paper prints one joint row under all three orders; it is permuted here with its columns."]
@@ -119,7 +125,7 @@ class Report:
         shown = []
         for noise in NOISES:
             found = self.of("flashcards", SEQUENCE5, Scenario("denoising", noise))
-            each = [_at(found, place) for place in range(len(SEQUENCE5))]
+            each = [cells.error_at(found, place) for place in range(len(SEQUENCE5))]
             lines.append(row(f"{noise:g}", *self.figures(found), *each))
             if noise in (NOISES[0], NOISES[-1]):
                 shown.append(self._seen(found, noise))
@@ -137,9 +143,17 @@ class Report:
         joint = self.of("joint", TEN)
         for name in ("joint", "flashcards", "naive"):
             found = self.of(name, TEN)
-            first = _spread([chain.matrix()[0][0] for chain in found.values()])
-            faded = f"{first}, {_at(found, 0)}" if found else NOT_RUN
-            lines.append(row(NAMES.get(name, name), *self.figures(found), _memory(found), _times(found, joint), faded))
+            first = cells.mean_of([chain.matrix()[0][0] for chain in found.values()])
+            faded = f"{first}, {cells.error_at(found, 0)}" if found else NOT_RUN
+            lines.append(
+                row(
+                    NAMES.get(name, name),
+                    *self.figures(found),
+                    cells.megabytes(found, "memory"),
+                    cells.times(found, joint),
+                    faded,
+                )
+            )
         picture = self._picture(self.of("flashcards", TEN), "forgetting.png", "ten-forgetting.png")
         return [
             "Each dataset in two: by class, the lower labels first; Omniglot, with its many, by place.",
@@ -164,7 +178,7 @@ class Report:
             "",
             *(f"- {line}" for line in found.told()),
             "",
-            _shown(picture, self.docs),
+            cells.picture(picture, self.docs),
         ]
 
     def plasticity(self) -> Lines:
@@ -179,8 +193,10 @@ class Report:
             *header("what was changed", "five tasks: MAE", "BWT", "when new", "times", "three: MAE", "BWT", "times"),
         ]
         for name, (five, first) in both.items():
-            times = [_times(runs, default) for runs, default in zip((five, first), both["flashcards"], strict=True)]
-            new = _spread([chain.learnt for chain in five.values()])
+            times = [
+                cells.times(runs, default) for runs, default in zip((five, first), both["flashcards"], strict=True)
+            ]
+            new = cells.mean_of([chain.learnt for chain in five.values()])
             lines.append(row(name, *self.figures(five), new, times[0], *self.figures(first), times[1]))
         return [*lines, "", self._what_helped(both)]
 
@@ -193,7 +209,9 @@ class Report:
             name
             for name in both
             if name in whole - {"flashcards"}
-            and all(_mean(ours) < _mean(theirs) for ours, theirs in zip(both[name], default, strict=True))
+            and all(
+                cells.average(ours) < cells.average(theirs) for ours, theirs in zip(both[name], default, strict=True)
+            )
         ]
         missing = [name for name in both if name not in whole]
         rest = f" Not run over all seeds: {', '.join(missing)}." if missing else ""
@@ -213,8 +231,8 @@ class Report:
                 continue
             chain = found[seed]
             figures = ("diverged", "-") if chain.diverged else (f"{chain.average:.4f}", f"{chain.bwt:+.4f}")
-            cells = (*figures, _listed([each[-1] for each in chain.matrix()]), _listed(chain.last))
-            lines.append(row(str(seed), ", ".join(chain.collapsed) or "none", *cells))
+            figures += (cells.listed([each[-1] for each in chain.matrix()]), cells.listed(chain.last))
+            lines.append(row(str(seed), ", ".join(chain.collapsed) or "none", *figures))
         return lines
 
     @property
@@ -228,7 +246,7 @@ class Report:
         if chain is None:
             return NOT_RUN
         kept = self.course.keep_picture(chain.steps[-1], made, target)
-        return _shown(target, self.docs) if kept else "not kept"
+        return cells.picture(target, self.docs) if kept else "not kept"
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
@@ -240,56 +258,3 @@ SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
     "plasticity": ("What was tried to give the new task more room", Report.plasticity),
     "estimates": ("Forgetting, estimated without data", Report.estimates),
 }
-
-
-def _bars(scenario: Scenario, found: dict[str, Runs]) -> Lines:
-    """Each other strategy on the seeds that both have."""
-    own, lines = found.get("flashcards", {}), []
-    for name in (*continual.GATES, "joint", "coreset"):
-        shared = [seed for seed in own if seed in found.get(name, {})]
-        if shared:
-            pair = {"flashcards": [own[seed] for seed in shared], name: [found[name][seed] for seed in shared]}
-            rows = continual.gates(pair) + [each for each in continual.targets(pair) if "of " in each[0]]
-            lines += [f"- {scenario.key}: {words}: {'holds' if holds else 'missed'}" for words, holds in rows]
-    return lines
-
-
-def _spread(values: list[float], sign: str = "") -> str:
-    return spread(values, sign) if values else NOT_RUN
-
-
-def _bwt(found: Runs) -> str:
-    return _spread([chain.bwt for chain in found.values()], "+")
-
-
-def _at(found: Runs, place: int) -> str:
-    """The error on one task after the last."""
-    return _spread([chain.last[place] for chain in found.values()])
-
-
-def _memory(found: Runs) -> str:
-    return f"{np.mean([chain.memory for chain in found.values()]):.2f}" if found else NOT_RUN
-
-
-def _mean(found: Runs) -> float:
-    return float(np.mean([chain.average for chain in found.values()]))
-
-
-def _times(found: Runs, other: Runs) -> str:
-    shared = [seed for seed in found if seed in other]
-    if not shared:
-        return NOT_RUN
-    ours, theirs = (_mean({seed: runs[seed] for seed in shared}) for runs in (found, other))
-    return f"{ours / theirs:.3f}"
-
-
-def _pair(mae: float | None, bwt: float | None) -> str:
-    return "-" if mae is None else f"{mae:.3f}" if bwt is None else f"{mae:.3f}, {bwt:+.2f}"
-
-
-def _listed(values: list[float] | tuple[float, ...]) -> str:
-    return ", ".join(f"{value:.4f}" for value in values)
-
-
-def _shown(picture: Path, docs: Path) -> str:
-    return f"![{picture.stem}]({picture.relative_to(docs).as_posix()})"

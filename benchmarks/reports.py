@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from benchmarks.lab import Lab
+
 PAGES = {
     "reproduction.md": ("capture", "reproduce-capture"),
     "reproduction-continual.md": ("learning task after task", "reproduce-continual"),
@@ -52,6 +54,12 @@ def words_of(words: list[str] | None) -> Lines:
     words = sys.argv[1:] if words is None else words
     places = [place for place, word in enumerate(words) if word in PLACES]
     return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
+
+
+def commits(*labs: Lab) -> str:
+    """Which made the steps that a report shows."""
+    found = {commit for lab in labs for commit in lab.records.commits(lab.size.name, lab.used)}
+    return ", ".join(f"`{commit}`" for commit in sorted(found)) or "none yet"
 
 
 def header(*columns: str) -> Lines:

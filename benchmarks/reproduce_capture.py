@@ -17,7 +17,7 @@ from benchmarks import paper
 from benchmarks.lab import Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
-from benchmarks.reports import words_of, write_report
+from benchmarks.reports import commits, words_of, write_report
 
 ROOT = Path(__file__).parents[1]
 TABLE1 = ("mnist", "fashion_mnist", "cifar10")
@@ -253,8 +253,9 @@ def write(edition: Edition) -> Path:
         f"not say otherwise {report.architecture}, {size.image}, {size.images} training and {size.tests} test images,",
         f"{size.epochs} epochs in batches of {size.batch} for parent and child, as many cards as training images.",
         "The paper has 50,000 to 60,000 images, 100 epochs and 5 runs.",
-        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores. Figures of every step, and the",
-        f"commit that made it: {report.lab.records.link(size.name, report.docs)}.",
+        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores, by the code of",
+        f"{commits(report.lab)}. Figures of every step, and the commit that made it:",
+        f"{report.lab.records.link(size.name, report.docs)}.",
         "",
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn around those of the",
         "capsule, which was kept from the data, and as much again wider. Both take one step back from the decoder's",

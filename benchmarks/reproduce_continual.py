@@ -14,7 +14,7 @@ from benchmarks.continual_report import SECTIONS, Report
 from benchmarks.lab import Lab, Size
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
-from benchmarks.reports import Lines, words_of, write_report
+from benchmarks.reports import Lines, commits, words_of, write_report
 from benchmarks.sequences import Course
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,6 @@ def write(report: Report, asked: str = "") -> Path:
 def _head(report: Report, asked: str) -> Lines:
     course, size = report.course, report.course.size
     command = f'make reproduce-continual REPRODUCE="{asked}"' if asked else "make reproduce-continual"
-    commits = ", ".join(f"`{commit}`" for commit in course.records.commits(size.name, course.used)) or "none yet"
     minutes = sum(made.seconds for made in course.used.values()) / 60
     return [
         "# The paper, reproduced: learning task after task",
@@ -44,8 +43,8 @@ def _head(report: Report, asked: str) -> Lines:
         f"{report.architecture}, {size.image}, {size.images} training and {size.tests} test images a dataset,",
         f"{size.epochs} epochs a task in batches of {size.batch} at {size.learning_rate:g}, without early stop,",
         f"{report.cards} cards or draws in all. The paper has blk_4_fil_64, 50,000 to 60,000 images, 100 epochs and 5",
-        f"runs. {len(course.used)} tasks learnt in {minutes:.0f} minutes of work, by the code of {commits}. Figures of",
-        f"every step: {course.records.link(size.name, report.docs)}.",
+        f"runs. {len(course.used)} tasks learnt in {minutes:.0f} minutes of work, by the code of {commits(course)}.",
+        f"Figures of every step: {course.records.link(size.name, report.docs)}.",
     ]
 
 

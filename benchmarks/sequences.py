@@ -141,6 +141,11 @@ class Learnt:
         return sum(size for what, size in kept.items() if what != "network") / 1e6
 
     @property
+    def network(self) -> float:
+        """MB of the network itself."""
+        return self.steps[-1].result["memory"]["network"] / 1e6 if self.is_whole else NAN
+
+    @property
     def seconds(self) -> float:
         return sum(step.seconds for step in self.steps) if self.is_whole else NAN
 
