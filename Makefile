@@ -74,6 +74,7 @@ reproduce-capture: .venv/.test-installed
 bench-continual: .venv/.test-installed
 	$(BIN)/python -m benchmarks.continual $(BENCH)
 
+# `make reproduce-continual REPRODUCE="--kept --epochs 5"`: the report of what is kept of that size, without a training.
 reproduce-continual: .venv/.test-installed
 	$(BIN)/python -m benchmarks.reproduce_continual $(REPRODUCE)
 

@@ -66,6 +66,9 @@ def tried(cards: int) -> dict[str, Method]:
         "latents held": trials.LatentsHeld,
         "a quarter mazes": trials.MixedSources,
         "channels matched": trials.ChannelsMatched,
+        "share 0.5": trials.HalfAsMany,
+        "share 2": trials.TwiceAsMany,
+        "moments matched": trials.MomentsMatched,
     }
     every = [
         Method("flashcards", cards_only),

@@ -40,16 +40,6 @@ def spread(values: list[float], sign: str = "") -> str:
     return f"{np.mean(values):{sign}.4f}{deviation}"
 
 
-def write_report(path: Path, head: list[str], sections: list[tuple[str, list[str]]]) -> Path:
-    """Markdown: what stands above, then each section under its title."""
-    lines = [*head, ""]
-    for title, body in sections:
-        lines += [f"## {title}", "", *body, ""]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines).rstrip() + "\n")
-    return path
-
-
 class Quiet:
     """A report that nobody reads."""
 

@@ -9,15 +9,15 @@ the most.
 import argparse
 import shlex
 import statistics
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import paper
-from benchmarks.lab import Lab, Made, Size, spread, write_report
+from benchmarks.lab import Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
+from benchmarks.reports import commits, words_of, write_report
 from engine.models.blk import multiplications
 from flashcards.contract.architecture import architecture_spec
 
@@ -278,8 +278,9 @@ def write(edition: Edition) -> Path:
         f"not say otherwise {report.architecture}, {size.image}, {size.images} training and {size.tests} test images,",
         f"{size.epochs} epochs in batches of {size.batch} for parent and child, as many cards as training images.",
         "The paper has 50,000 to 60,000 images, 100 epochs and 5 runs.",
-        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores. Figures of every step, and the",
-        f"commit that made it: {report.lab.records.link(size.name, report.docs)}.",
+        f"{seconds / 60:.0f} minutes of work, each step on {size.threads} of two cores, by the code of",
+        f"{commits(report.lab)}. Figures of every step, and the commit that made it:",
+        f"{report.lab.records.link(size.name, report.docs)}.",
         "",
         "*latents*: random latents, decoded, from the checkpoint alone. *capsule*: latents drawn around those of the",
         "capsule, which was kept from the data, and as much again wider. Both take one step back from the decoder's",
@@ -307,17 +308,10 @@ def main(words: list[str] | None = None) -> int:
     size = Size(asked.images, asked.tests, asked.epochs, asked.seeds, threads=asked.threads)
     lab = Lab(asked.folder, data_folder(), size, records=records_of(asked))
     report = Report(lab, asked.architecture, asked.docs, asked.seeds, asked.compared.split(","))
-    edition = Edition(asked.only.split(","), report, asked.few, shlex.join(_told_of(words)))
+    edition = Edition(asked.only.split(","), report, asked.few, shlex.join(words_of(words)))
     lab.walk(lambda _: edition.sections() and None)
     lab.console.print(f"wrote {write(edition)}")
     return 0
-
-
-def _told_of(words: list[str] | None) -> list[str]:
-    """What decides about the figures; where steps and report lie does not."""
-    words = sys.argv[1:] if words is None else words
-    places = [place for place, word in enumerate(words) if word in ("--folder", "--records", "--docs")]
-    return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
 
 
 def _seeds(text: str) -> Seeds:

@@ -13,9 +13,10 @@ from typing import Any
 from benchmarks import paper
 from benchmarks.class_sequences import HARD, SEQUENCE3, SOFT, ClassCourse, ClassLearnt, Sessions
 from benchmarks.classification import WITH, WITHOUT, cost, methods, sessions_of, tasks_of
-from benchmarks.lab import NOBODY, Lab, Made, Size, spread, write_report
+from benchmarks.lab import NOBODY, Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
+from benchmarks.reports import commits, write_report
 from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
@@ -185,15 +186,16 @@ def _listed(values: tuple[float, ...] | None) -> str:
 
 def write(report: Report, names: list[str], docs: Path, words: str) -> Path:
     size = report.course.size
+    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
     head = [
         "# The paper, reproduced: classes",
         "",
         f"Made by `make reproduce-classification{words}` from real data, with the jobs of this tree; sections that are",
         f"missing were not asked for. Mean and deviation over {len(size.seeds)} seed(s). The paper has 50,000 images a",
         "task, 5,000 steps of 256 images a network and task, a whole ResNet18, and 5 runs; the numbers of its softer",
-        "sessions are in a work that it cites, and those here are ours.",
+        "sessions are in a work that it cites, and those here are ours. By the code of "
+        f"{commits(report.course, report.of_sessions, report.of_downstream)}.",
     ]
-    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
     return write_report(docs / "reproduction-classification.md", head, sections)
 
 

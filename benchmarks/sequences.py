@@ -7,6 +7,7 @@ beginning with another one shares the steps too. A network that collapsed goes o
 import hashlib
 import json
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,11 @@ class Learnt:
         return len(self.steps) == len(self.tasks) and all("measures" in step.result for step in self.steps)
 
     @property
+    def is_over(self) -> bool:
+        """It went as far as it could."""
+        return self.is_whole or self.diverged is not None
+
+    @property
     def collapsed(self) -> list[str]:
         """Tasks after which the network told their images no better than one constant image would."""
         return [
@@ -122,12 +128,22 @@ class Learnt:
         return backward(self.matrix(), self.last) if self.is_whole else NAN
 
     @property
+    def learnt(self) -> float:
+        """Mean of M[i][i], the error on each task when it was new: what is left of plasticity."""
+        return statistics.mean(row[-1] for row in self.matrix()) if self.is_whole else NAN
+
+    @property
     def memory(self) -> float:
         """MB beside the network, at the end: capsules, images, state."""
         if not self.is_whole:
             return NAN
         kept = self.steps[-1].result["memory"]
         return sum(size for what, size in kept.items() if what != "network") / 1e6
+
+    @property
+    def network(self) -> float:
+        """MB of the network itself."""
+        return self.steps[-1].result["memory"]["network"] / 1e6 if self.is_whole else NAN
 
     @property
     def seconds(self) -> float:
@@ -141,6 +157,8 @@ def backward(matrix: list[list[float]], last: list[float]) -> float:
 
 class Course(Lab):
     """A lab for learners: all its steps are tasks."""
+
+    kept_only = False  # nothing is done: a chain ends where the record does
 
     def learn(
         self,
@@ -170,9 +188,20 @@ class Course(Lab):
 
             made = self._step(key, method.cost(number) * size.images * size.epochs, make)
             chain.steps.append(made)
-            if "diverged" in made.result:
+            if "diverged" in made.result or (self.kept_only and not made.result):
                 break
         return chain
+
+    def keep_picture(self, made: Made, name: str, target: Path) -> bool:
+        if self.kept_only and not (made.place / name).exists():
+            return target.exists()
+        return super().keep_picture(made, name, target)
+
+    def _step(self, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> Made:
+        folder = self.folder / self.size.name / key
+        if self.kept_only and self._known(folder, key) is None:
+            return Made(folder, {})
+        return super()._step(key, cost, make)
 
     def _learn_task(
         self, out: Path, done: Learnt, config: dict[str, Any], seed: int, architecture: str, scenario: Scenario

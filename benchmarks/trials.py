@@ -4,6 +4,7 @@ They are not strategies of the product: what helps on the mean of several seeds 
 that it can be tried again. `make bench-continual BENCH="--bar plasticity"` prints them beside each other.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -129,6 +130,71 @@ class ChannelsMatched(FlashcardsReplay):
             parts.append(np.clip(x_NHWC, *setting.images.range).astype(np.float32))
         spec = setting.work.spec
         self.replay = Replay(Images(np.concatenate(parts), setting.images.range), spec.seed, spec.batch_size)
+
+
+class OtherShare(Replay):
+    """`factor` times as many old samples as new ones in each batch."""
+
+    def __init__(self, replay: Replay, seed: int, factor: float) -> None:
+        super().__init__(replay.images, seed, replay.batch_size)
+        self.factor = factor
+
+    def begin_epoch(self, epoch: int, train_images: int) -> None:
+        super().begin_epoch(epoch, math.ceil(train_images * self.factor))
+
+    def rows(self, number: int, count: int) -> np.ndarray:
+        first = round(number * self.batch_size * self.factor)
+        return self.order[first : first + max(1, round(count * self.factor))]
+
+
+class HalfAsMany(FlashcardsReplay):
+    """Of the old, beside the new: the mean over cards, and so lambda, stays what it is."""
+
+    factor = 0.5
+
+    def _make(self, epoch: int) -> None:
+        super()._make(epoch)
+        self.replay = OtherShare(self.replay, self.setting.work.spec.seed, self.factor)
+
+
+class TwiceAsMany(HalfAsMany):
+    factor = 2.0
+
+
+class MomentsMatched(FlashcardsReplay):
+    """A few steps on the cards themselves, until the old encoder gives each batch of them the mean and the deviation
+    that the capsule tells of the task's latents."""
+
+    steps, rate, batch = 5, 0.01, 250
+
+    def _make(self, epoch: int) -> None:
+        parts = [self._matched(cards, cards.make(epoch)) for cards in self.sources]
+        spec = self.setting.work.spec
+        self.replay = Replay(Images(np.concatenate(parts), self.setting.images.range), spec.seed, spec.batch_size)
+
+    def _matched(self, cards: TaskCards, x_NHWC: np.ndarray) -> np.ndarray:
+        kept = capsule.load(cards.model)
+        if kept is None:
+            return x_NHWC
+        moments = (kept.mean_D, np.sqrt(np.diagonal(kept.covariance()).clip(0)))
+        mean_D, deviation_D = (torch.as_tensor(each, dtype=torch.float32) for each in moments)
+        moved = [
+            self._moved(x_BCHW, mean_D.to(x_BCHW.device), deviation_D.to(x_BCHW.device))
+            for x_BCHW in as_batches(x_NHWC, self.batch, self.setting.device)
+        ]
+        return np.ascontiguousarray(torch.cat(moved).permute(0, 2, 3, 1).cpu().numpy())
+
+    def _moved(self, x_BCHW: torch.Tensor, mean_D: torch.Tensor, deviation_D: torch.Tensor) -> torch.Tensor:
+        x_BCHW = x_BCHW.clone().requires_grad_(True)
+        optimizer = torch.optim.Adam([x_BCHW], lr=self.rate)
+        for _ in range(self.steps):
+            z_BD = self.setting.base.encoder(x_BCHW).flatten(1)
+            spread_D = (z_BD.var(0, correction=0) + 1e-8).sqrt()  # the root of 0 has no slope
+            loss = F.mse_loss(z_BD.mean(0), mean_D) + F.mse_loss(spread_D, deviation_D)
+            (x_BCHW.grad,) = torch.autograd.grad(loss, [x_BCHW])
+            optimizer.step()
+            self.setting.between()
+        return x_BCHW.detach().clamp(*self.setting.images.range)
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class ClassDone:
     row: list[TaskMeasure]
     refreshed: list[ClassRefreshed]
     capsule: Capsule | None  # of the new task
-    worst: Forgetting | None
+    rises: list[Forgetting]  # of the shares of wrong answers to the earlier tasks
 
     @property
     def next_try(self) -> tuple[int, float]:
@@ -281,8 +281,8 @@ class ClassDesk:
             each.model_copy(update={"estimated_accuracy": value})
             for each, value in zip(row, [*estimates, row[-1].accuracy], strict=True)
         ]
-        worst = forgetting(earlier, row, [each.agreement for each in refreshed])
-        return ClassDone(strategy, material, answerer, maker, measured, row, refreshed, new_capsule, worst)
+        rises = forgetting(earlier, row, [each.agreement for each in refreshed])
+        return ClassDone(strategy, material, answerer, maker, measured, row, refreshed, new_capsule, rises)
 
     def _measured_capsule(self, network: Autoencoder, digest: str | None) -> Capsule:
         """Of the new task, by class as well, while its images are there."""

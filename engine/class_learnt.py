@@ -6,6 +6,7 @@ from engine import capsule
 from engine.class_desk import AUTOENCODER, ClassDesk, ClassDone
 from engine.class_learn_plots import save_accuracies, save_curves, save_mistakes
 from engine.class_measures import accuracy, constant_accuracy, scores
+from engine.learn_measures import largest
 from engine.learnt import save_kept
 from engine.models import build
 from engine.pictures import save_reconstructions
@@ -66,7 +67,7 @@ def _result(desk: ClassDesk, done: ClassDone, capsules: list[Capsule | None], ke
     untaught = build(desk.architecture, shape, first).to(desk.device).eval()
     # A head that is not there yet answers nothing: before its task a task of its own has no accuracy.
     before = None if desk.base is None or desk.multihead else desk.measure(desk.name, desk.base, data.test).row
-    worst, steps_and_seconds = done.worst, dict(zip(("steps", "seconds"), done.next_try, strict=True))
+    worst, steps_and_seconds = largest(done.rises), dict(zip(("steps", "seconds"), done.next_try, strict=True))
     return LearnClassesResult(
         base_version=spec.base_version,
         task=len(done.row),

@@ -62,7 +62,7 @@ def estimate(last: TaskMeasure, agreement: float | None) -> float | None:
     return None if known is None or agreement is None else known * agreement
 
 
-def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], agreements: list[float | None]) -> Forgetting | None:
+def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], agreements: list[float | None]) -> list[Forgetting]:
     """By the share of wrong answers: on images where both versions were measured on them, else on cards."""
     rises = []
     for before, after, agreement in zip(earlier, row, agreements, strict=False):
@@ -71,4 +71,4 @@ def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], agreements: l
         elif agreement is not None:
             known = known_accuracy(before)
             rises.append(Forgetting(before.task, 1 - agreement, None if known is None else 1 - known, "cards"))
-    return max(rises, key=lambda each: each.rise, default=None)
+    return rises

@@ -28,7 +28,7 @@ from flashcards.contract.results import TaskMeasure
 from flashcards.contract.strategies import Strategy as Config
 
 STATE_OF = "flashcards.strategy"  # in the metadata of a state: another strategy has no use for it
-KNOBS = ("count", "weight")  # of a strategy that can be more careful
+KNOBS = ("count", "share", "weight")  # of a strategy that can be more careful
 
 
 class Try(NamedTuple):
@@ -41,7 +41,8 @@ def careful(config: Config, which: Try) -> Config:
     """From the second try on with twice the weight of the old and twice the cards."""
     if which.number == 1:
         return config
-    return config.model_copy(update={knob: 2 * getattr(config, knob) for knob in KNOBS if hasattr(config, knob)})
+    turned = {knob: getattr(config, knob, None) for knob in KNOBS}
+    return config.model_copy(update={knob: 2 * value for knob, value in turned.items() if value is not None})
 
 
 def can_be_careful(config: Config) -> bool:
@@ -81,7 +82,7 @@ class Done:
     taught: Taught
     row: list[TaskMeasure]
     refreshed: list[Refreshed]  # capsules of the earlier tasks
-    worst: Forgetting | None
+    rises: list[Forgetting]  # of the errors on the earlier tasks
 
     @property
     def next_try(self) -> tuple[int, float]:

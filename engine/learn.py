@@ -5,6 +5,7 @@ capsules. A learner of classes has two networks, and the one that makes cards le
 earlier tasks became worse than the budget allows it is tried once more, twice as carefully.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from engine.class_desk import ClassDesk, ClassDone
 from engine.class_learnt import class_outcome
 from engine.desk import Desk, Done, Try, base_digest
 from engine.errors import ForgotTooMuch
+from engine.learn_measures import Forgetting, breaking
 from engine.learnt import outcome
 from engine.resume import told_of
 from engine.work import Outcome, Report, Work
@@ -26,15 +28,18 @@ def learn(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     classes = work.learner.scenario in CLASSIFY
     desk = (ClassDesk if classes else Desk).open(work, report, stop)
     done = desk.attempt(work, first)
-    if _too_much(done, spec) and first.number < TRIES and desk.can_be_careful:
-        report.note(f"{_words(done, spec)}: tried once more, with twice the weight of the old and twice the cards")
+    broken = breaking(done.rises, spec.max_forgetting)
+    if broken is not None and first.number < TRIES and desk.can_be_careful:
+        report.note(f"{_words(broken, spec)}: tried once more, with twice the weight of the old and twice the cards")
         second = Try(first.number + 1, *done.next_try)
         done = desk.attempt(replace(work, resume=None), second)
-    if _too_much(done, spec):
+        broken = breaking(done.rises, spec.max_forgetting)
+    if broken is not None:
         raise ForgotTooMuch(
-            f"{_words(done, spec)}; the learner stays as it was. Take a strategy that keeps more, a higher count or "
+            f"{_words(broken, spec)}; the learner stays as it was. Take a strategy that keeps more, a higher count or "
             "weight, or a larger max_forgetting"
         )
+    _note_what_cannot_be_held(done, spec, report)
     return class_outcome(desk, done) if classes else outcome(desk, done)
 
 
@@ -49,15 +54,20 @@ def _where_to_begin(work: Work, report: Report) -> tuple[Work, Try]:
     return work, Try(*told["try"])
 
 
-def _too_much(done: Done | ClassDone, spec: LearnSpec) -> bool:
-    return done.worst is not None and spec.max_forgetting is not None and done.worst.breaks(spec.max_forgetting)
-
-
-def _words(done: Done | ClassDone, spec: LearnSpec) -> str:
-    worst, budget = done.worst, spec.max_forgetting
+def _words(broken: Forgetting, spec: LearnSpec) -> str:
+    budget = spec.max_forgetting
     allowed = f"{budget.absolute:.6g}" if budget.absolute is not None else f"{budget.relative:.4g} of it"
-    before = "unknown" if worst.before is None else f"{worst.before:.6g}"
+    before = "unknown" if broken.before is None else f"{broken.before:.6g}"
     return (
-        f"the error on task {worst.task}, {before} before, rose by {worst.rise:.6g} (measured on {worst.on}), and "
+        f"the error on task {broken.task}, {before} before, rose by {broken.rise:.6g} (measured on {broken.on}), and "
         f"{allowed} is allowed"
     )
+
+
+def _note_what_cannot_be_held(done: Done | ClassDone, spec: LearnSpec, report: Report) -> None:
+    budget = spec.max_forgetting
+    unknown = [] if budget is None else [each.task for each in done.rises if math.isnan(each.beyond(budget))]
+    if unknown:
+        report.note(
+            f"how good {', '.join(unknown)} was before is not known: a relative max_forgetting says nothing there"
+        )

@@ -8,6 +8,7 @@ where cards are made as hard as the task's images (`engine.refresh`). It starts 
 images when it was learnt, and no image has a part in it from then on.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,26 +59,39 @@ def estimate(last: TaskMeasure, cards: Refreshed) -> float | None:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Of the task that suffered most."""
+    """Of one earlier task."""
 
     task: str
     rise: float
     before: float | None  # its error at the base version
     on: str
 
-    def breaks(self, budget: Budget) -> bool:
+    def beyond(self, budget: Budget) -> float:
+        """By how much it rose more than it may. Not a number: nobody knows what it rose from."""
         if budget.absolute is not None:
-            return self.rise > budget.absolute
-        return self.before is not None and self.rise > budget.relative * self.before
+            return self.rise - budget.absolute
+        return math.nan if self.before is None else self.rise - budget.relative * self.before
 
 
-def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], cards: list[Refreshed]) -> Forgetting | None:
+def largest(rises: list[Forgetting]) -> Forgetting | None:
+    return max(rises, key=lambda each: each.rise, default=None)
+
+
+def breaking(rises: list[Forgetting], budget: Budget | None) -> Forgetting | None:
+    """The task that breaks it by most. Where it is relative, a small rise of a small error may break it."""
+    broken = [] if budget is None else [each for each in rises if each.beyond(budget) > 0]
+    return max(broken, key=lambda each: each.beyond(budget), default=None)
+
+
+def forgetting(earlier: list[TaskMeasure], row: list[TaskMeasure], cards: list[Refreshed]) -> list[Forgetting]:
     """On images where both versions were measured on them, else by what happened to the cards."""
     rises = []
     for before, after, each in zip(earlier, row, cards, strict=False):
         if before.mae is not None and after.mae is not None:
             rises.append(Forgetting(before.task, after.mae - before.mae, before.mae, "images"))
         else:
+            # Of a model that came with nothing only its error on cards is known, and that is what cards tell of.
+            known = known_error(before)
             rise = each.new_error - each.base_error
-            rises.append(Forgetting(before.task, rise, known_error(before), "cards"))
-    return max(rises, key=lambda each: each.rise, default=None)
+            rises.append(Forgetting(before.task, rise, each.base_error if known is None else known, "cards"))
+    return rises

@@ -9,6 +9,7 @@ import torch
 from engine import capsule
 from engine.desk import STATE_OF, Desk, Done
 from engine.files import digest_of, safetensors_bytes, write_whole
+from engine.learn_measures import largest
 from engine.learn_plots import save_forgetting, save_matrix
 from engine.models import build
 from engine.pictures import RECONSTRUCTIONS, save_reconstructions
@@ -73,7 +74,7 @@ def _result(desk: Desk, done: Done, capsules: list[Capsule], kept: Kept) -> Lear
     spec, learner, shape, test = desk.work.spec, desk.work.learner, desk.data.images.shape, desk.data.test
     first = torch.Generator().manual_seed(spec.seed)
     untaught = build(learner.architecture, shape, first).to(desk.device).eval()
-    worst = done.worst
+    worst = largest(done.rises)
     return LearnResult(
         base_version=spec.base_version,
         task=len(done.row),

@@ -20,7 +20,7 @@ from ledger.ids import new_id
 from ledger.lifecycle import Claim
 from ledger.store import Kept
 from ledger.tables import Blob, Dataset, Job, Learner, Model, Version, VersionCapsule
-from ledger.versions import chain
+from ledger.versions import chain, has_learnt
 
 WEIGHTS, STATE, IMAGES = "model.safetensors", "state.safetensors", "images.npz"
 AUTOENCODER = "autoencoder.safetensors"
@@ -243,7 +243,7 @@ def add_version(
             task=task_name(session, spec),
             dataset_id=spec.dataset,
             test_dataset_id=spec.test_dataset,
-            repeated=any(version.dataset_id == spec.dataset for version in before),
+            repeated=has_learnt(session, before, dataset),
             strategy=spec.strategy.model_dump(mode="json"),
             **_files(files),
             **_told(result),

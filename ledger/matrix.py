@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any
 
 from flashcards.contract.learners import Matrix
-from flashcards.contract.results import TaskMeasure
+from flashcards.contract.results import Memory, TaskMeasure
 from flashcards.contract.specs import CLASSIFY
 from ledger.tables import Learner, Version
 
@@ -17,6 +17,7 @@ def assemble(learner: Learner, versions: Sequence[Version]) -> Matrix:
     """Means are given where every value that they are made of is known."""
     rows = [[TaskMeasure.model_validate(each) for each in version.measures] for version in versions]
     figures = _of_classes(learner, rows, versions) if learner.scenario in CLASSIFY else _of_images(rows, versions)
+    memory = Memory.model_validate(versions[-1].memory) if versions else None
     seconds = [version.seconds for version in versions if version.seconds is not None]
     return Matrix(
         learner=learner.id,
@@ -25,7 +26,9 @@ def assemble(learner: Learner, versions: Sequence[Version]) -> Matrix:
         versions=[version.number for version in versions],
         psnr=_square(rows, lambda measure: measure.psnr),
         ssim=_square(rows, lambda measure: measure.ssim),
-        memory=versions[-1].memory if versions else None,
+        memory=memory,
+        network_mb=memory and memory.network_mb,
+        external_mb=memory and memory.external_mb,
         seconds=sum(seconds) if seconds else None,
         **figures,
     )

@@ -160,11 +160,15 @@ def _progress_of_shards(jobs: Sequence[Any]) -> Progress:
 
 
 def _progress_of_tasks(jobs: Sequence[Any]) -> Progress:
-    """The time left is guessed from the tasks that have ended, and from how many run beside each other."""
+    """The time left is guessed from the tasks that have ended, and from how many run beside each other.
+
+    Before the first has ended, from what those say that run.
+    """
     ended = [job for job in jobs if job.state in TERMINAL]
     running = [job for job in jobs if job.state == "running"]
     parts = [job.progress.get("fraction", 0.0) for job in jobs if job.state not in TERMINAL]
     took = [job.ended_at - job.started_at for job in ended if job.ended_at and job.started_at]
+    took = took or [whole for job in running if (whole := _whole_seconds(job.progress)) is not None]
     left = sum(1 - part for part in parts)
     each = sum(took) / len(took) if took else None
     return Progress(
@@ -174,3 +178,9 @@ def _progress_of_tasks(jobs: Sequence[Any]) -> Progress:
         unit="tasks",
         eta_seconds=None if each is None else each * left / max(1, len(running)),
     )
+
+
+def _whole_seconds(progress: dict[str, Any]) -> float | None:
+    """Of a task that is under way, by its own guess of the time left."""
+    fraction, left = progress.get("fraction", 0.0), progress.get("eta_seconds")
+    return None if left is None or fraction >= 1 else float(left / (1 - fraction))

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ledger.tables import Learner, Version
+from ledger.tables import Dataset, Learner, Version
 
 
 def chain(session: Session, learner: Learner) -> list[Version]:
@@ -19,3 +19,10 @@ def chain_to(session: Session, learner_id: str, number: int | None) -> list[Vers
         found.append(rows[number])
         number = rows[number].parent
     return found[::-1]
+
+
+def has_learnt(session: Session, versions: list[Version], dataset: Dataset) -> bool:
+    """Is one of them from this very dataset, or from one that has the same images and is still there?"""
+    ids = [version.dataset_id for version in versions if version.dataset_id is not None]
+    twin = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.digest == dataset.digest)
+    return dataset.id in ids or session.scalar(twin.limit(1)) is not None

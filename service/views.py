@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from flashcards.contract import learners, resources
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.keys import Key
+from flashcards.contract.results import Memory
 from flashcards.contract.submissions import Submission
 from flashcards.contract.webhooks import Delivery, Try, Webhook
 from ledger import tables
@@ -85,6 +86,7 @@ def flashcards(row: tables.Flashcards) -> resources.Flashcards:
 
 def learner(row: tables.Learner, head: tables.Version | None) -> learners.Learner:
     architecture = architecture_spec.validate_python(row.architecture)
+    memory = Memory.model_validate(head.memory) if head else None
     return learners.Learner(
         id=row.id,
         name=row.name,
@@ -102,7 +104,9 @@ def learner(row: tables.Learner, head: tables.Version | None) -> learners.Learne
         version=row.version,
         tasks=[measure["task"] for measure in head.measures] if head else [],
         keeps_data=head is not None and head.keeps_data,
-        memory=head.memory if head else None,
+        memory=memory,
+        network_mb=memory and memory.network_mb,
+        external_mb=memory and memory.external_mb,
         created_at=as_datetime(row.created_at),
     )
 

@@ -28,7 +28,7 @@ from engine.data import Images
 from engine.resume import Standing
 from engine.strategies.base import Strategy
 from engine.strategies.distilling import distilled, padded
-from engine.strategies.flashcards import save_sheet
+from engine.strategies.flashcards import count_of, save_sheet
 from engine.strategies.replay import Replay, derived_seed, shares
 from engine.strategies.setting import Setting
 from engine.task_cards import TaskCards, open_task_cards
@@ -68,7 +68,7 @@ class ClassFlashcards(Strategy):
         missing = [name for name in setting.names if name not in [task.name for _, task in known]]
         if missing:
             setting.report.note(f"no capsule was kept of {', '.join(missing)}: nothing of that is replayed")
-        seed, counts = setting.work.spec.seed, shares(config.count, max(1, len(known)))
+        seed, counts = setting.work.spec.seed, shares(count_of(config, setting), max(1, len(known)))
         return [
             open_task_cards(
                 setting, task, count, derived_seed(seed, number), config.source, config.r, by_class=config.by_class

@@ -7,6 +7,7 @@ In denoising the paper adds noise to the images of all tasks and says nothing of
 passes without noise, and are the clean side of a pair: they are shown with noise, as the images they stand for are.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -32,6 +33,13 @@ def save_sheet(setting: Setting, x_NHWC: np.ndarray) -> Product:
     return CARDS
 
 
+def count_of(config: Flashcards, setting: Setting) -> int:
+    """Cards in all; of a share at least one for each earlier task."""
+    if config.share is None:
+        return config.count
+    return max(len(setting.names), math.ceil(config.share * len(setting.own_rows)))
+
+
 class FlashcardsReplay(Strategy):
     def __init__(self, setting: Setting) -> None:
         config: Flashcards = setting.config
@@ -44,7 +52,7 @@ class FlashcardsReplay(Strategy):
 
     def _open(self, config: Flashcards) -> list[TaskCards]:
         setting = self.setting
-        counts = shares(config.count, len(setting.names))
+        counts = shares(count_of(config, setting), len(setting.names))
         seed = setting.work.spec.seed
         return [
             open_task_cards(setting, task, count, derived_seed(seed, number), config.source, config.r)

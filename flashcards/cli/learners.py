@@ -168,7 +168,8 @@ def _version_row(version: Version) -> tuple[object, ...]:
 
 def _facts(learner: Learner) -> list[tuple[str, object]]:
     low, high = learner.range
-    noise = "" if learner.noise is None else f", noise {learner.noise:g}"
+    cut = "cut to the range" if learner.clip else "not cut"
+    noise = "" if learner.noise is None else f", noise {learner.noise:g}, {cut}"
     memory = learner.memory
     return [
         ("id", learner.id),

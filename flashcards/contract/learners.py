@@ -94,6 +94,8 @@ class Learner(Record):
     tasks: list[str] = Field(description="what it knows, in order")
     keeps_data: bool = Field(description="its strategy keeps images of earlier tasks")
     memory: Memory | None = None
+    network_mb: float | None = Field(default=None, description="of memory, in 10^6 bytes: the network")
+    external_mb: float | None = Field(default=None, description="of memory, in 10^6 bytes: all that is beside it")
     created_at: Moment
 
 
@@ -150,6 +152,8 @@ class Matrix(Record):
     random: list[float | None] = Field(description="r_i")
     before: list[float | None] = Field(description="M[i-1][i]")
     memory: Memory | None
+    network_mb: float | None = Field(default=None, description="of memory, in 10^6 bytes: the network")
+    external_mb: float | None = Field(default=None, description="of memory, in 10^6 bytes: all that is beside it")
     seconds: float | None = Field(description="of all trainings that led here")
 
 

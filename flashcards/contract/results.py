@@ -179,6 +179,15 @@ class Memory(Record):
     state: int = 0
     "Whatever else the strategy keeps: importances, a generator."
 
+    @property
+    def network_mb(self) -> float:
+        return self.network / 1e6
+
+    @property
+    def external_mb(self) -> float:
+        """All that is beside the network."""
+        return (self.autoencoder + self.capsules + self.images + self.state) / 1e6
+
 
 class TaskResult(TrainingResult):
     """What every task that was learnt says, whatever a learner learns."""

@@ -267,7 +267,7 @@ class ExportSpec(Spec):
 
 
 class Budget(Record):
-    """How much worse the earlier tasks may become, by the largest of them. Broken: tried once more, then undone."""
+    """How much worse any earlier task may become. Broken: tried once more, then undone."""
 
     absolute: float | None = Field(
         default=None, gt=0, description="of mean |f(x) - x|; in classification, of the share of wrong answers"

@@ -1,8 +1,8 @@
 """How a learner keeps what it knows while it learns the next task: one config a strategy, told apart by `kind`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from flashcards.contract.base import Record
 from flashcards.contract.recipe import Source
@@ -17,6 +17,9 @@ class Flashcards(Record):
     kind: Literal["flashcards"] = "flashcards"
     source: Source = Field(default="auto", description="P(M): where cards start; auto: the best each task allows")
     count: Cards = 5000
+    share: float | None = Field(
+        default=None, gt=0, le=10, description="in place of count: so many cards for each image of the new task"
+    )
     r: Annotated[int, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
     weight: Weight = 1.0
     fresh: bool = Field(default=False, description="true: other cards in every epoch")
@@ -27,6 +30,12 @@ class Flashcards(Record):
     by_class: bool = Field(
         default=False, description="classification: cards of a task in balance over its classes, from moments of each"
     )
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if self.share is not None and self.count != type(self).model_fields["count"].default:
+            raise ValueError("say how many cards by count or by share, one of the two")
+        return self
 
 
 class Naive(Record):

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.desk import Try, careful
 from engine.errors import DatasetUnfit, ForgotTooMuch, Stopped
 from engine.files import digest_of
+from engine.learn_measures import Forgetting, breaking
 from engine.run import run
-from engine.work import TaskInput
+from engine.strategies import open_strategy
+from engine.work import DatasetInput, TaskInput
 from flashcards.contract import capsule
 from flashcards.contract.results import TaskMeasure
+from flashcards.contract.specs import Budget
 
 CARDS = {"kind": "flashcards", "count": 301}
 NAIVE = {"kind": "naive"}
@@ -66,6 +70,46 @@ def test_cards_are_in_balance_over_the_earlier_tasks(kept, third):
     for number, recipe in enumerate(third.result.recipes, start=1):
         assert recipe.model_digest == kept.model.digest
         assert recipe.capsule_digest == digest_of(kept.work.out / f"capsule-{number}.safetensors")
+
+
+def test_cards_may_be_a_share_of_the_new_images(kept, setting_of):
+    def counted(which=Try(), **fields):
+        setting = setting_of(kept.task("last", strategy={"kind": "flashcards", **fields}))
+        opened = open_strategy(replace(setting, config=careful(setting.config, which)))
+        return [recipe.count for recipe in opened.recipes]
+
+    assert counted(share=0.5) == [30, 30]  # of 120 images
+    assert counted(share=0.001) == [1, 1]
+    assert counted(Try(2), share=0.5) == [60, 60]
+    assert counted(Try(2), count=41) == [41, 41]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_over_ten_tasks_cards_stay_in_balance_and_the_first_does_not_fade(first, lost, digits_by_class):
+    """Nine more: two sets of digits by turns, in ever other light."""
+    versions = [first]
+    for number in range(2, 11):
+        with np.load(digits_by_class["high" if number % 2 else "last"].path) as arrays:
+            dimmed = {name: arrays[name] // (1 + number // 4) for name in ("x_train", "x_test")}
+        images = as_file(first.folder(), dimmed)
+        pupil = replace(versions[-1], datasets={"more": images})
+        versions.append(pupil.learn("more", strategy=CARDS, epochs=5))
+        result = versions[-1].result
+        counts = [recipe.count for recipe in result.recipes]
+        assert (len(counts), sum(counts)) == (number - 1, 301)
+        assert max(counts) - min(counts) <= 1
+        digests = {read(versions[-1], task).facts.model_digest for task in range(1, number + 1)}
+        assert digests == {versions[-1].model.digest}, "every capsule speaks of the newest network"
+    assert result.measures[0].mae < lost.result.measures[0].mae, (
+        "after nine tasks less is lost than by one without cards"
+    )
+    assert result.memory.capsules < 10 * 200_000
+
+
+def as_file(folder, arrays) -> DatasetInput:
+    np.savez(folder / "images.npz", **arrays)
+    return DatasetInput(path=folder / "images.npz", digest=folder.name)
 
 
 def test_capsules_are_refreshed_for_the_new_network_without_an_image(kept, third):
@@ -152,6 +196,31 @@ class TestBudget:
             run(work, report, never)
         assert error.value.products == []
         assert any("tried once more" in note for note in report.notes)
+
+
+class TestWhatBreaksABudget:
+    LARGE = Forgetting("large", rise=0.02, before=0.1, on="images")
+    SMALL = Forgetting("small", rise=0.01, before=0.02, on="images")
+
+    def test_a_small_rise_of_a_small_error_may_be_too_much(self):
+        assert breaking([self.LARGE, self.SMALL], Budget(relative=0.3)) == self.SMALL
+        assert breaking([self.LARGE, self.SMALL], Budget(absolute=0.015)) == self.LARGE
+
+    def test_the_one_that_is_furthest_beyond_it_is_named(self):
+        assert breaking([self.LARGE, self.SMALL], Budget(absolute=0.005)) == self.LARGE
+        assert breaking([self.LARGE, self.SMALL], Budget(relative=0.1)) == self.LARGE
+
+    def test_what_stays_within_it_does_not(self):
+        assert breaking([self.LARGE, self.SMALL], Budget(relative=0.6)) is None
+        assert breaking([self.LARGE, self.SMALL], None) is None
+        assert breaking([replace(self.LARGE, before=None)], Budget(relative=0.1)) is None
+
+
+def test_a_budget_holds_for_a_model_that_came_with_nothing(first, new_report, never):
+    bare = replace(first.input, tasks=[TaskInput(name="what it came with")], measures=[])
+    work = replace(first, input=bare).task("high", strategy=NAIVE, max_forgetting={"relative": 0.2})
+    with pytest.raises(ForgotTooMuch, match=r"what it came with, 0\.\d+ before.*measured on cards"):
+        run(work, new_report(), never)
 
 
 def test_a_resume_point_of_another_version_is_not_taken_up(first, kept, new_report, never):

@@ -230,6 +230,16 @@ class TestProgress:
         progress = job(db, parent).progress
         assert (progress["fraction"], progress["step"], progress["steps"]) == (0.25, 1, 4)
 
+    def test_before_the_first_has_ended_those_that_run_say_how_long_it_takes(self, db, start):
+        parent = start()
+        for fraction, left in ((0.5, 10.0), (0.25, 30.0)):
+            told = {"fraction": fraction, "eta_seconds": left}
+            with db.write() as session:
+                session.execute(update(Job).where(Job.id == claim(db).job_id).values(progress=told))
+        parents.look_after(db)
+        # Four tasks of 20 and 40 s, 3.25 of them left, two at a time.
+        assert job(db, parent).progress["eta_seconds"] == pytest.approx(30 * 3.25 / 2)
+
     def test_the_reaper_tells_of_those_that_run(self, db, start):
         parent = start()
         end_next(db)

@@ -155,6 +155,16 @@ class TestVersions:
             version = session.get_one(Version, (pupil, 2))
         assert (version.parent, version.task, version.repeated) == (1, "again", True)
 
+    @pytest.mark.parametrize("digest", ["0" * 64, "1" * 64])
+    def test_so_are_the_same_images_under_another_name(self, db, pupil, post, start, finish, digest):
+        other = dataset_row(digest, name="uploaded again", splits={"train": TRAIN})
+        with db.write() as session:
+            session.add(other)
+        finish(start(post(pupil)), 0.1)
+        finish(start(post(pupil, dataset=other.id)), 0.1, 0.1)
+        with db.read() as session:
+            assert session.get_one(Version, (pupil, 2)).repeated == (digest == "0" * 64)
+
     @pytest.mark.parametrize("state", ["failed", "cancelled"])
     def test_a_task_that_went_wrong_leaves_the_learner_where_it_was(self, db, pupil, post, start, finish, state):
         finish(start(post(pupil)), 0.1)

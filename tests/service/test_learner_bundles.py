@@ -74,11 +74,16 @@ def test_it_goes_on_learning_as_it_would_have_at_home(api, elsewhere, pupil, mov
     ]
     assert [result["version"] for result in results] == [3, 3]
     assert results[0]["validation_mae"] == results[1]["validation_mae"]
+    for field in ("before", "random_mae", "recipes"):
+        assert results[0][field] == results[1][field]
+    assert results[0]["measures"][-1] == results[1]["measures"][-1]
+    estimates = [[measure["estimated_mae"] for measure in result["measures"]] for result in results]
+    assert estimates[0] == estimates[1]
     home, here = (
-        client.get(f"/v1/learners/{id}/versions/3").json()["digest"]
+        client.get(f"/v1/learners/{id}/versions/3").json()
         for client, id in ((api, pupil["id"]), (elsewhere, moved["id"]))
     )
-    assert home == here
+    assert (home["digest"], home["capsules"]) == (here["digest"], here["capsules"])
 
 
 def test_it_can_be_rolled_back_and_deleted(api, elsewhere, pupil):

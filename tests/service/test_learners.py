@@ -70,7 +70,9 @@ class TestTasks:
     def test_the_learner_is_at_its_newest_version(self, api, taught):
         now = head(api, taught)
         assert (now["version"], now["tasks"], now["input"]) == (2, ["small digits", "the rest"], "8x8x1")
-        assert now["memory"]["capsules"] > 0
+        memory = now["memory"]
+        assert memory["capsules"] > 0
+        assert (now["network_mb"], now["external_mb"]) == (memory["network"] / 1e6, memory["capsules"] / 1e6)
         assert not now["keeps_data"]
 
     def test_versions_say_what_they_came_from(self, api, taught, parts):
@@ -123,9 +125,23 @@ class TestMatrix:
         answer = api.get(f"/v1/learners/{taught['id']}/matrix", **asked)
         assert answer.headers["content-type"].startswith("text/csv")
         table = list(csv.reader(io.StringIO(answer.text)))
-        assert table[0] == ["version", "task", "small digits", "the rest"]
+        assert table[0][:4] == ["version", "task", "small digits", "the rest"]
         assert table[1][3] == ""
         assert float(table[2][3]) == taught["jobs"][1]["result"]["measures"][1]["mae"]
+
+    def test_the_spreadsheet_has_all_that_is_measured(self, api, taught):
+        found = api.get(f"/v1/learners/{taught['id']}/matrix").json()
+        text = api.get(f"/v1/learners/{taught['id']}/matrix", params={"format": "csv"}).text
+        first, second = csv.DictReader(io.StringIO(text))
+        for figure in ("estimated", "psnr", "ssim"):
+            assert float(first[f"small digits, {figure}"]) == found[figure][0][0]
+            assert first[f"the rest, {figure}"] == ""
+            assert float(second[f"the rest, {figure}"]) == found[figure][1][1]
+        assert float(second["before"]) == found["before"][1]
+        assert float(second["random"]) == found["random"][1]
+        for figure in ("average", "bwt", "fwt", "seconds", "network_mb", "external_mb"):
+            assert (first[figure], float(second[figure])) == ("", found[figure])
+        assert not any("id" in name or "ece" in name or "forgetting" in name for name in first)
 
     def test_before_the_first_task_it_is_empty(self, api):
         found = api.get(f"/v1/learners/{create(api)['id']}/matrix").json()
@@ -234,10 +250,16 @@ class TestFromAModel:
         answer = api.post("/v1/learners", json={"model": model["id"], "scenario": "denoising", "noise": 0.2})
         learner = answer.json()
         assert (learner["version"], learner["tasks"], learner["input"]) == (0, ["net"], "16x16x1")
-        assert (learner["noise"], learner["model"]) == (0.2, model["id"])
+        assert (learner["noise"], learner["clip"], learner["model"]) == (0.2, True, model["id"])
         version = api.get(f"/v1/learners/{learner['id']}/versions/0").json()
         assert (version["digest"], version["parent"], version["capsules"]) == (model["digest"], None, [None])
         assert api.get(f"/v1/learners/{learner['id']}/matrix").json()["matrix"] == [[None]]
+
+    def test_noise_that_is_not_cut_is_said_to_be_so(self, api):
+        body = {"model": push_model(api)["id"], "scenario": "denoising", "noise": 0.3, "clip": False}
+        learner = api.post("/v1/learners", json=body).json()
+        assert (learner["noise"], learner["clip"]) == (0.3, False)
+        assert api.get(f"/v1/learners/{learner['id']}").json()["clip"] is False
 
     def test_a_model_that_is_not_there(self, api):
         assert api.post("/v1/learners", json={"model": "model_" + "0" * 32}).status_code == 422
