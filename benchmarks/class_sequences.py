@@ -97,8 +97,13 @@ class ClassLearnt:
 
     @property
     def training_seconds(self) -> float:
-        """Of all trainings, as the jobs say: what is beside them is the same for all."""
+        """Of all trainings, as the jobs say: the steps alone."""
         return sum(step.result["seconds"] for step in self.steps) if self.is_whole else NAN
+
+    @property
+    def job_seconds(self) -> float:
+        """Of the whole jobs: with cards, importances and whatever a strategy does before and after its steps."""
+        return sum(step.seconds for step in self.steps) if self.is_whole else NAN
 
     @property
     def memory(self) -> float:

@@ -16,12 +16,13 @@ NET, AE = "tasknet_width_2_hidden_16_latent_8", "tasknet_ae_width_2_hidden_16_la
 SMALL = "--tests 40 --epochs 2 --side 8 --cards 40 --seeds 0 --threads 1 --batch 16"
 
 
-def chain(told, untold, seconds=1.0) -> list[ClassLearnt]:
+def chain(told, untold, seconds=1.0, beside=0.0) -> list[ClassLearnt]:
     """After the last of two tasks."""
     rows = [[{WITH: told[0], WITHOUT: told[0]}], [{WITH: a, WITHOUT: b} for a, b in zip(told, untold, strict=True)]]
     sessions = tasks_of(NET, AE)
     sessions = type(sessions)(**{**vars(sessions), "tasks": ("a", "b")})
-    return [ClassLearnt(sessions, [Made(Path(), {"measures": row, "seconds": seconds}) for row in rows])]
+    times = {"seconds": seconds, "step_seconds": seconds + beside}
+    return [ClassLearnt(sessions, [Made(Path(), {"measures": row, **times}) for row in rows])]
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +77,14 @@ def test_sessions_are_parts_of_one_dataset(bench):
 def test_gates_and_targets_by_hand():
     found = {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9), "naive": chain((0.5, 0.9), (0.1, 0.9))}
     assert [holds for _, holds in task_gates(found)] == [True, True, True]
-    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's"
+    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's, its jobs 3.90"
     (naive, best) = task_targets(found)
     assert naive == ("without task id +25.0 points to naive, at least +10", True)
     assert best[1]
     dear = found | {"flashcards": chain((0.8, 0.9), (0.4, 0.6), 4.1)}
     assert [holds for _, holds in task_gates(dear)] == [False, False, True]
+    slow = found | {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9, beside=0.2)}
+    assert [holds for _, holds in task_gates(slow)] == [True, False, True]
 
 
 def test_every_strategy_of_the_issue_can_be_asked_for():

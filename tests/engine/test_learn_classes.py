@@ -1,3 +1,4 @@
+import csv
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from flashcards.contract.specs import Jitter
 LESSON = {"epochs": 10, "autoencoder_epochs": 14, "batch_size": 12, "learning_rate": 0.004}
 CARDS = {"kind": "flashcards", "count": 120}
 NAIVE = {"kind": "naive"}
+TABLES = ("measures", "per_class", "confusion")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,24 @@ def test_cards_keep_what_plain_training_forgets(kept, lost):
     assert np.mean(told) > np.mean(untold) + 0.05
     assert kept.result.measures[1].accuracy > 0.8
     assert kept.result.architecture.heads == (2, 2)
+
+
+def test_figures_of_all_tasks_are_kept_as_numbers_and_as_tables(kept):
+    result, out = kept.result, kept.work.out
+    assert np.array(result.confusion).shape == (4, 4)
+    assert np.trace(result.confusion) / np.sum(result.confusion) == pytest.approx(
+        np.average(
+            [measure.accuracy_without_task_id for measure in result.measures],
+            weights=[sum(each.images for each in measure.per_class) for measure in result.measures],
+        )
+    )
+    rows = {name: list(csv.DictReader((out / f"{name}.csv").read_text().splitlines())) for name in TABLES}
+    assert [float(row["ece"]) for row in rows["measures"]] == [measure.ece for measure in result.measures]
+    assert [row["task"] for row in rows["measures"]] == ["low", "high"]
+    told = [(measure.task, str(each.label)) for measure in result.measures for each in measure.per_class]
+    assert [(row["task"], row["label"]) for row in rows["per_class"]] == told
+    assert [[int(row[str(label)]) for label in range(4)] for row in rows["confusion"]] == result.confusion
+    assert {f"{name}.csv" for name in TABLES} <= kept.names
 
 
 def test_a_capsule_knows_its_classes_and_is_refreshed_with_them(first, kept):
