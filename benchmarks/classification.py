@@ -178,9 +178,7 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
         f"{sessions.autoencoder}, {size.image}, {size.images} images a task, {size.epochs} epochs in batches of "
         f"{size.batch}, learning rate {size.learning_rate:g}, seeds {size.seeds}"
     )
-    console.print(
-        "MB: kept beside the classifier after the last task. x naive: seconds of all trainings; jobs: of all that was done"
-    )
+    console.print("MB: kept beside the classifier, at the end. x naive: seconds of all trainings; jobs: of whole jobs")
     held = tell(console, "gate", gates(found))
     tell(console, "target", targets(found))
     return held
