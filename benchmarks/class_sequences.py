@@ -34,9 +34,12 @@ class ClassMethod:
 
     name: str
     config: dict[str, Any]
+    first: dict[str, Any] | None = None  # at the first task, where the config says what matters from the second on
 
     def at(self, number: int) -> dict[str, Any]:
-        return {"kind": "naive"} if number == 1 and self.config["kind"] in SAME_FIRST_TASK else self.config
+        if number == 1 and self.config["kind"] in SAME_FIRST_TASK:
+            return {"kind": "naive"}
+        return self.first if number == 1 and self.first is not None else self.config
 
     def cost(self, number: int) -> float:
         """Images through the classifier for each new one, about, so that the time left can be told."""

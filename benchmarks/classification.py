@@ -4,7 +4,8 @@ The same minibatches of new images for all: as many epochs, no early stop. Every
 command can be stopped and goes on where it was.
 
 `--bar tasks`: CIFAR-10, MNIST and Fashion-MNIST with a head each, with and without task id. `--bar sessions`: five
-parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand.
+parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand. `--bar
+weights`: how strongly baselines that have a weight should hold, on the tasks; ask it of seeds that no bar has.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
         ClassMethod("local_distill", {"kind": "flashcards", "count": cards, "loss": "local_distill", "by_class": True}),
         ClassMethod("naive", {"kind": "naive"}),
         ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
-        ClassMethod("si", {"kind": "si"}),
+        ClassMethod("si", {"kind": "si", "weight": 100.0}),
         ClassMethod("lwf", {"kind": "lwf"}),
         ClassMethod("imm mean", {"kind": "imm", "merge": "mean"}),
         ClassMethod("imm mode", {"kind": "imm", "merge": "mode"}),
@@ -59,6 +60,17 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
         ClassMethod("eeil", {"kind": "eeil", "size": cards}),
         ClassMethod("agem", {"kind": "agem", "size": cards}),
         ClassMethod("joint", {"kind": "joint"}),
+    ]
+    return {method.name: method for method in every}
+
+
+def weighed() -> dict[str, ClassMethod]:
+    """Baselines by weight. Those of `methods` are the best of them on the mean of both averages."""
+    tried = {"ewc": (1e2, 1e3, 1e4, 1e5), "si": (1.0, 10.0, 100.0, 1000.0), "lwf": (0.3, 1.0, 3.0)}
+    every = [
+        ClassMethod(f"{kind}-{weight:g}", {"kind": kind, "weight": weight}, first={"kind": kind})
+        for kind, weights in tried.items()
+        for weight in weights
     ]
     return {method.name: method for method in every}
 
@@ -186,7 +198,7 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classification", description=__doc__)
-    parser.add_argument("--bar", choices=("tasks", "sessions", "speed"), default="tasks")
+    parser.add_argument("--bar", choices=("tasks", "sessions", "speed", "weights"), default="tasks")
     parser.add_argument("--setting", choices=("hard", "soft"), default="hard", help="of sessions")
     parser.add_argument("--strategies", help="default: those that the bar speaks of")
     parser.add_argument("--architecture")
@@ -205,7 +217,7 @@ def main(words: list[str] | None = None) -> int:
     console = Console()
     if given.bar == "speed":
         return class_speed.tell(console, given.threads)
-    is_tasks = given.bar == "tasks"
+    is_tasks = given.bar != "sessions"
     images, rate = given.images or (3000 if is_tasks else 1500), given.learning_rate or (1e-3 if is_tasks else 1e-2)
     seeds = tuple(map(int, given.seeds.split(",")))
     size = Size(images, given.tests, given.epochs, seeds, given.side, given.threads, given.epochs, given.batch, rate)
@@ -218,8 +230,11 @@ def main(words: list[str] | None = None) -> int:
         light = HARD if given.setting == "hard" else SOFT
         sessions = sessions_of(given.architecture or "resnet18_width_16", given.autoencoder or "blk_4_fil_32", light)
         names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
+    bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
+    if given.bar == "weights":
+        known |= weighed()
+        names, bars = ["naive", *weighed()], (lambda _: [], lambda _: [])
     asked = Asked(sessions, [known[name] for name in (given.strategies or ",".join(names)).split(",")])
-    bars = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
     return 0 if compare(course, asked, *bars) else 1
 
 

@@ -8,6 +8,7 @@ has at a time is made in parts, and everybody sees what its tables are made of.
 import argparse
 import json
 import subprocess
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -71,6 +72,13 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 def records_of(asked: argparse.Namespace) -> Records:
     return Records(asked.records or (KEPT if asked.folder == WORKSHOP else asked.folder / "steps"))
+
+
+def told_of(words: list[str] | None) -> list[str]:
+    """Of the words of a command, what decides about its figures; where steps and report lie does not."""
+    words = sys.argv[1:] if words is None else words
+    places = [place for place, word in enumerate(words) if word in ("--folder", "--records", "--docs")]
+    return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
 
 
 def _commit() -> str:

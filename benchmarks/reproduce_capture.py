@@ -9,7 +9,6 @@ the most.
 import argparse
 import shlex
 import statistics
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 from benchmarks import paper
 from benchmarks.lab import Lab, Made, Size, spread, write_report
 from benchmarks.real import data_folder
-from benchmarks.records import add_places, records_of
+from benchmarks.records import add_places, records_of, told_of
 
 ROOT = Path(__file__).parents[1]
 TABLE1 = ("mnist", "fashion_mnist", "cifar10")
@@ -280,17 +279,10 @@ def main(words: list[str] | None = None) -> int:
     size = Size(asked.images, asked.tests, asked.epochs, asked.seeds, threads=asked.threads)
     lab = Lab(asked.folder, data_folder(), size, records=records_of(asked))
     report = Report(lab, asked.architecture, asked.docs, asked.seeds, asked.compared.split(","))
-    edition = Edition(asked.only.split(","), report, asked.few, shlex.join(_told_of(words)))
+    edition = Edition(asked.only.split(","), report, asked.few, shlex.join(told_of(words)))
     lab.walk(lambda _: edition.sections() and None)
     lab.console.print(f"wrote {write(edition)}")
     return 0
-
-
-def _told_of(words: list[str] | None) -> list[str]:
-    """What decides about the figures; where steps and report lie does not."""
-    words = sys.argv[1:] if words is None else words
-    places = [place for place, word in enumerate(words) if word in ("--folder", "--records", "--docs")]
-    return [word for place, word in enumerate(words) if place not in places and place - 1 not in places]
 
 
 def _seeds(text: str) -> Seeds:

@@ -5,6 +5,7 @@ The same protocol at the size that two cores can do. Every step that is done is 
 """
 
 import argparse
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from benchmarks.class_sequences import HARD, SEQUENCE3, SOFT, ClassCourse, Class
 from benchmarks.classification import WITH, WITHOUT, cost, methods, sessions_of, tasks_of
 from benchmarks.lab import NOBODY, Lab, Made, Size, spread, write_report
 from benchmarks.real import data_folder
-from benchmarks.records import add_places, records_of
+from benchmarks.records import add_places, records_of, told_of
 from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
@@ -161,9 +162,10 @@ SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
 
 
 def _told(size: Size, sessions: Sessions) -> str:
+    optimizer = dict(sessions.asked).get("optimizer", "adam")
     return (
         f"{sessions.architecture} and {sessions.autoencoder}, {size.image}, {size.images} images a task, {size.epochs} "
-        f"epochs in batches of {size.batch}"
+        f"epochs in batches of {size.batch}, {optimizer} {size.learning_rate:g}"
     )
 
 
@@ -184,16 +186,22 @@ def _listed(values: tuple[float, ...] | None) -> str:
 
 
 def write(report: Report, names: list[str], docs: Path, words: str) -> Path:
-    size = report.course.size
+    courses = (report.course, report.of_sessions, report.of_downstream)
+    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
+    size, seconds = report.course.size, sum(made.seconds for course in courses for made in course.used.values())
+    steps = dict.fromkeys(course.records.link(course.size.name, docs) for course in courses if course.used)
+    asked = f' REPRODUCE="{words}"' if words else ""
     head = [
         "# The paper, reproduced: classes",
         "",
-        f"Made by `make reproduce-classification{words}` from real data, with the jobs of this tree; sections that are",
+        f"Made by `make reproduce-classification{asked}` from real data, with the jobs of this tree; sections that are",
         f"missing were not asked for. Mean and deviation over {len(size.seeds)} seed(s). The paper has 50,000 images a",
         "task, 5,000 steps of 256 images a network and task, a whole ResNet18, and 5 runs; the numbers of its softer",
         "sessions are in a work that it cites, and those here are ours.",
+        f"{report.cards} cards, draws or images kept, in all. {seconds / 60:.0f} minutes of work, each step on",
+        f"{size.threads} of two cores. Figures of every step, and the commit that made it: {', '.join(steps)}.",
+        "The other parts: [capture](reproduction.md), [learning task after task](reproduction-continual.md).",
     ]
-    sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
     return write_report(docs / "reproduction-classification.md", head, sections)
 
 
@@ -238,7 +246,7 @@ def main(words: list[str] | None = None) -> int:
             course.planning = planning
         for name in names:
             SECTIONS[name][1](report)
-    told = f' REPRODUCE="--only {asked.only}"' if asked.only != ",".join(SECTIONS) else ""
+    told = shlex.join(told_of(words))
     report.course.console.print(f"wrote {write(report, names, asked.docs, told)}")
     return 0
 

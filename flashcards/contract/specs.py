@@ -29,6 +29,7 @@ MAX_CARDS = 1_000_000
 MAX_TASKS = 500  # of one compare
 MAX_PREDICTED = 256  # images of one predict: more are what evaluate is for
 MAX_SHARDS = 64
+ADAM_RATE = 1e-3  # the paper's, where nothing else is said
 Scenario = Literal["reconstruction", "denoising", "task_incremental", "new_instance"]
 REGISTERED = ("train", "distill", "learn")  # kinds that make a model
 CLASSIFY = ("task_incremental", "new_instance")  # the learner says what images show
@@ -101,6 +102,11 @@ class LessonSpec(Spec):
     patience: int = Field(
         default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops"
     )
+
+    @property
+    def adam_rate(self) -> float:
+        """Of a network beside the learner that Adam teaches: a rate of SGD, often ten times as high, is none for it."""
+        return self.learning_rate if self.optimizer == "adam" else ADAM_RATE
 
 
 class TeachingSpec(LessonSpec):

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import class_speed, classification, reproduce_classification
 from benchmarks.class_sequences import HARD, SOFT, ClassLearnt, parts
-from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of
+from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of, weighed
 from benchmarks.lab import Made
 from flashcards.contract.image import ImageShape
 from flashcards.contract.strategies import strategy_spec
@@ -91,9 +91,18 @@ def test_every_strategy_of_the_issue_can_be_asked_for():
     found = {name: strategy_spec.validate_python(method.config) for name, method in methods(1000, 7500).items()}
     kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
     assert {strategy.kind for strategy in found.values()} == kinds
+    assert {method.config["kind"] for method in weighed().values()} == {"ewc", "si", "lwf"}
     assert (found["flashcards"].loss, found["local_distill"].loss) == ("soft_labels", "local_distill")
     assert (found["coreset 10 %"].size, found["coreset 1 %"].size) == (750, 75)
     assert len(sessions_of("resnet18", "blk_4_fil_64", HARD).tasks) == len(SOFT) == len(parts("cifar10", 5))
+
+
+def test_weights_of_baselines_are_tried_beside_each_other(bench):
+    words = f"--bar weights --images 100 --architecture {NET} --autoencoder {AE} --strategies si-1,si-1000"
+    code, told = bench(classification.main, words)
+    assert (code, "gate" in told) == (0, False)
+    assert told.count("task 1:") == 1  # the weight counts from the second task on
+    assert "si-1000" in told.split("strategy", 1)[1]
 
 
 def test_the_loop_and_the_one_by_hand_take_turns():

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine import class_desk
 from engine.class_data import load_class_task
 from engine.data import Images
 from engine.errors import DatasetUnfit, ForgotTooMuch, Stopped
@@ -143,6 +144,18 @@ class TestSessions:
         assert again.result.measures[0].accuracy == again.result.measures[1].accuracy
         assert again.result.measures[0].accuracy_without_task_id is None
         assert again.result.before.accuracy == once.result.measures[0].accuracy
+
+    def test_the_rate_of_sgd_is_the_classifier_s_alone(self, new_class_learner, monkeypatch):
+        seen, teach = [], class_desk.teach
+        monkeypatch.setattr(
+            class_desk,
+            "teach",
+            lambda work, *rest: seen.append((work.spec.optimizer, work.spec.learning_rate)) or teach(work, *rest),
+        )
+        learner = new_class_learner("new_instance", autoencoder="blk_1_fil_4")
+        learner.learn("low", strategy=CARDS, **LESSON | {"optimizer": "sgd", "learning_rate": 0.02})
+        learner.learn("low", strategy=CARDS, **LESSON)
+        assert seen == [("sgd", 0.02), ("adam", 0.001), ("adam", 0.004), ("adam", 0.004)]
 
     def test_light_changes_what_is_learnt_and_not_what_it_is_measured_on(self, new_class_learner, report):
         learner = new_class_learner("new_instance")
