@@ -46,6 +46,7 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
     share = max(1, images // 10)
     every = [
         ClassMethod("flashcards", {"kind": "flashcards", "count": cards}),
+        ClassMethod("by_class", {"kind": "flashcards", "count": cards, "by_class": True}),
         ClassMethod("local_distill", {"kind": "flashcards", "count": cards, "loss": "local_distill", "by_class": True}),
         ClassMethod("naive", {"kind": "naive"}),
         ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
@@ -75,13 +76,24 @@ def weighed() -> dict[str, ClassMethod]:
     return {method.name: method for method in every}
 
 
-def tasks_of(architecture: str, autoencoder: str) -> Sessions:
-    return Sessions("task_incremental", SEQUENCE3, architecture, autoencoder)
+def tasks_of(architecture: str, autoencoder: str, maker_epochs: int | None = None) -> Sessions:
+    return Sessions("task_incremental", SEQUENCE3, architecture, autoencoder, asked=_asked(maker_epochs))
 
 
-def sessions_of(architecture: str, autoencoder: str, light: tuple[float, ...], dataset: str = "cifar10") -> Sessions:
-    asked = (("optimizer", "sgd"),)
+def sessions_of(
+    architecture: str,
+    autoencoder: str,
+    light: tuple[float, ...],
+    dataset: str = "cifar10",
+    maker_epochs: int | None = None,
+) -> Sessions:
+    asked = (("optimizer", "sgd"), *_asked(maker_epochs))
     return Sessions("new_instance", parts(dataset, len(light)), architecture, autoencoder, light, asked)
+
+
+def _asked(maker_epochs: int | None) -> tuple[tuple[str, int], ...]:
+    """None: half as many as the classifier's."""
+    return () if maker_epochs is None else (("autoencoder_epochs", maker_epochs),)
 
 
 @dataclass(frozen=True)
@@ -207,6 +219,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500")
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, help="default 0.001, of sessions 0.01")
     parser.add_argument("--cards", type=int, default=1000, help="cards, draws of a generator or images kept, in all")
@@ -217,18 +230,19 @@ def main(words: list[str] | None = None) -> int:
     console = Console()
     if given.bar == "speed":
         return class_speed.tell(console, given.threads)
-    is_tasks = given.bar != "sessions"
+    is_tasks, epochs_of_maker = given.bar != "sessions", given.autoencoder_epochs
     images, rate = given.images or (3000 if is_tasks else 1500), given.learning_rate or (1e-3 if is_tasks else 1e-2)
     seeds = tuple(map(int, given.seeds.split(",")))
     size = Size(images, given.tests, given.epochs, seeds, given.side, given.threads, given.epochs, given.batch, rate)
     course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
     known = methods(given.cards, images * len(HARD) if not is_tasks else images)
     if is_tasks:
-        sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae")
+        sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae", epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "lwf", "vae_replay", "coreset", "joint"]
     else:
         light = HARD if given.setting == "hard" else SOFT
-        sessions = sessions_of(given.architecture or "resnet18_width_16", given.autoencoder or "blk_4_fil_32", light)
+        names_of = (given.architecture or "resnet18_width_16", given.autoencoder or "blk_4_fil_32")
+        sessions = sessions_of(*names_of, light, maker_epochs=epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
     bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
     if given.bar == "weights":

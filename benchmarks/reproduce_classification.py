@@ -43,6 +43,7 @@ class Report:
     session_architecture: str
     session_autoencoder: str
     cards: int
+    maker_epochs: int | None = None  # of what makes cards; None: half of the classifier's
 
     def chains(self, course: ClassCourse, sessions: Sessions, name: str) -> list[ClassLearnt]:
         method = methods(self.cards, course.size.images * max(1, len(sessions.light)))[name]
@@ -51,7 +52,7 @@ class Report:
     def tasks(self) -> Lines:
         size, sessions = (
             self.course.size,
-            tasks_of(self.architecture, self.architecture.replace("tasknet", "tasknet_ae")),
+            tasks_of(self.architecture, self.architecture.replace("tasknet", "tasknet_ae"), self.maker_epochs),
         )
         names = (*TASK_METHODS, "coreset", *CARDS)
         found = {name: self.chains(self.course, sessions, name) for name in names}
@@ -89,7 +90,8 @@ class Report:
                 for name in (*names, *CARDS)
             ]
             return [f"{dataset} is not among the data here.", "", *head, *rows]
-        sessions = sessions_of(self.session_architecture, self.session_autoencoder, light, dataset)
+        names_of = (self.session_architecture, self.session_autoencoder)
+        sessions = sessions_of(*names_of, light, dataset, self.maker_epochs)
         lines = [
             f"{dataset} in parts, brightness and saturation moved by these numbers;",
             f"{_told(self.of_sessions.size, sessions)}.",
@@ -216,6 +218,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--session-images", type=int, default=1500)
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--cards", type=int, default=1000)
     parser.add_argument("--seeds", default="0,1,2")
@@ -238,6 +241,7 @@ def main(words: list[str] | None = None) -> int:
         asked.session_architecture,
         asked.session_autoencoder,
         asked.cards,
+        asked.autoencoder_epochs,
     )
     names = asked.only.split(",")
     courses = (report.course, report.of_sessions, report.of_downstream)

@@ -328,7 +328,7 @@ class CompareSpec(LessonSpec):
 
     kind: Literal["compare"]
     datasets: list[DatasetId] = Field(min_length=2, max_length=20, description="the tasks, in order")
-    strategies: list[StrategyField] = Field(min_length=1, max_length=12)
+    strategies: list[StrategyField] = Field(min_length=1, max_length=20)
     seeds: list[Seed] = Field(default=[0], min_length=1, max_length=100, description="one learner a strategy for each")
     architecture: ArchitectureField = Field(
         default=BlkArchitecture(blocks=4, filters=32),

@@ -92,8 +92,11 @@ def test_every_strategy_of_the_issue_can_be_asked_for():
     kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
     assert {strategy.kind for strategy in found.values()} == kinds
     assert {method.config["kind"] for method in weighed().values()} == {"ewc", "si", "lwf"}
+    assert (found["flashcards"].by_class, found["by_class"].by_class) == (False, True)
     assert (found["flashcards"].loss, found["local_distill"].loss) == ("soft_labels", "local_distill")
     assert (found["coreset 10 %"].size, found["coreset 1 %"].size) == (750, 75)
+    assert tasks_of(NET, AE).key.startswith("task_incremental-44136f/")  # steps that are done go by this name
+    assert tasks_of(NET, AE, maker_epochs=3).key != tasks_of(NET, AE).key
     assert len(sessions_of("resnet18", "blk_4_fil_64", HARD).tasks) == len(SOFT) == len(parts("cifar10", 5))
 
 

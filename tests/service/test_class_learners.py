@@ -270,7 +270,8 @@ class TestSessions:
 @pytest.mark.timeout(900)
 def test_every_strategy_of_the_paper_is_named_in_one_comparison(api, parts):
     kinds = ["naive", "joint", "flashcards", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"]
-    strategies = [{"kind": kind} for kind in kinds] + [{"kind": "imm", "merge": "mean"}]
+    strategies = [{"kind": kind} for kind in kinds]
+    strategies += [{"kind": "imm", "merge": "mean"}, {"kind": "coreset", "size": 50}]
     for strategy in strategies:
         strategy |= {"count": 64} if strategy["kind"] in ("flashcards", "vae_replay") else {}
     body = {"kind": "compare", "scenario": "task_incremental", "architecture": TINY, "strategies": strategies}
@@ -279,6 +280,6 @@ def test_every_strategy_of_the_paper_is_named_in_one_comparison(api, parts):
     assert done["state"] == "succeeded", done["error"]
     table = done["result"]["table"]
     assert done["result"]["metric"] == "accuracy"
-    assert [row["kind"] for row in table] == [*kinds, "imm"]
+    assert [row["kind"] for row in table] == [*kinds, "imm", "coreset"]
     assert all(row["failed"] == [] for row in table)
     assert all(0 <= row["average_without_task_id"]["mean"] <= row["average"]["mean"] <= 1 for row in table)
