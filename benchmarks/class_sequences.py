@@ -34,9 +34,12 @@ class ClassMethod:
 
     name: str
     config: dict[str, Any]
+    first: dict[str, Any] | None = None  # at the first task, where the config says what matters from the second on
 
     def at(self, number: int) -> dict[str, Any]:
-        return {"kind": "naive"} if number == 1 and self.config["kind"] in SAME_FIRST_TASK else self.config
+        if number == 1 and self.config["kind"] in SAME_FIRST_TASK:
+            return {"kind": "naive"}
+        return self.first if number == 1 and self.first is not None else self.config
 
     def cost(self, number: int) -> float:
         """Images through the classifier for each new one, about, so that the time left can be told."""
@@ -97,8 +100,13 @@ class ClassLearnt:
 
     @property
     def training_seconds(self) -> float:
-        """Of all trainings, as the jobs say: what is beside them is the same for all."""
+        """Of all trainings, as the jobs say: the steps alone."""
         return sum(step.result["seconds"] for step in self.steps) if self.is_whole else NAN
+
+    @property
+    def job_seconds(self) -> float:
+        """Of the whole jobs: with cards, importances and whatever a strategy does before and after its steps."""
+        return sum(step.seconds for step in self.steps) if self.is_whole else NAN
 
     @property
     def memory(self) -> float:

@@ -5,6 +5,7 @@ The same protocol at the size that two cores can do. Every step that is done is 
 """
 
 import argparse
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from benchmarks.classification import WITH, WITHOUT, cost, methods, sessions_of,
 from benchmarks.lab import NOBODY, Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
-from benchmarks.reports import commits, write_report
+from benchmarks.reports import commits, words_of, write_report
 from engine.work import ModelInput
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +44,7 @@ class Report:
     session_architecture: str
     session_autoencoder: str
     cards: int
+    maker_epochs: int | None = None  # of what makes cards; None: half of the classifier's
 
     def chains(self, course: ClassCourse, sessions: Sessions, name: str) -> list[ClassLearnt]:
         method = methods(self.cards, course.size.images * max(1, len(sessions.light)))[name]
@@ -51,7 +53,7 @@ class Report:
     def tasks(self) -> Lines:
         size, sessions = (
             self.course.size,
-            tasks_of(self.architecture, self.architecture.replace("tasknet", "tasknet_ae")),
+            tasks_of(self.architecture, self.architecture.replace("tasknet", "tasknet_ae"), self.maker_epochs),
         )
         names = (*TASK_METHODS, "coreset", *CARDS)
         found = {name: self.chains(self.course, sessions, name) for name in names}
@@ -89,7 +91,8 @@ class Report:
                 for name in (*names, *CARDS)
             ]
             return [f"{dataset} is not among the data here.", "", *head, *rows]
-        sessions = sessions_of(self.session_architecture, self.session_autoencoder, light, dataset)
+        names_of = (self.session_architecture, self.session_autoencoder)
+        sessions = sessions_of(*names_of, light, dataset, self.maker_epochs)
         lines = [
             f"{dataset} in parts, brightness and saturation moved by these numbers;",
             f"{_told(self.of_sessions.size, sessions)}.",
@@ -162,9 +165,10 @@ SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
 
 
 def _told(size: Size, sessions: Sessions) -> str:
+    optimizer = dict(sessions.asked).get("optimizer", "adam")
     return (
         f"{sessions.architecture} and {sessions.autoencoder}, {size.image}, {size.images} images a task, {size.epochs} "
-        f"epochs in batches of {size.batch}"
+        f"epochs in batches of {size.batch}, {optimizer} {size.learning_rate:g}"
     )
 
 
@@ -185,16 +189,21 @@ def _listed(values: tuple[float, ...] | None) -> str:
 
 
 def write(report: Report, names: list[str], docs: Path, words: str) -> Path:
-    size = report.course.size
+    courses = (report.course, report.of_sessions, report.of_downstream)
     sections = [(SECTIONS[name][0], SECTIONS[name][1](report)) for name in names]
+    size, seconds = report.course.size, sum(made.seconds for course in courses for made in course.used.values())
+    steps = dict.fromkeys(course.records.link(course.size.name, docs) for course in courses if course.used)
+    asked = f' REPRODUCE="{words}"' if words else ""
     head = [
         "# The paper, reproduced: classes",
         "",
-        f"Made by `make reproduce-classification{words}` from real data, with the jobs of this tree; sections that are",
+        f"Made by `make reproduce-classification{asked}` from real data, with the jobs of this tree; sections that are",
         f"missing were not asked for. Mean and deviation over {len(size.seeds)} seed(s). The paper has 50,000 images a",
         "task, 5,000 steps of 256 images a network and task, a whole ResNet18, and 5 runs; the numbers of its softer",
-        "sessions are in a work that it cites, and those here are ours. By the code of "
-        f"{commits(report.course, report.of_sessions, report.of_downstream)}.",
+        "sessions are in a work that it cites, and those here are ours.",
+        f"{report.cards} cards, draws or images kept, in all. {seconds / 60:.0f} minutes of work, each step on",
+        f"{size.threads} of two cores. Figures of every step: {', '.join(steps)}, by the code of",
+        f"{commits(*courses)}.",
     ]
     return write_report(docs / "reproduction-classification.md", head, sections)
 
@@ -210,6 +219,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--session-images", type=int, default=1500)
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--cards", type=int, default=1000)
     parser.add_argument("--seeds", default="0,1,2")
@@ -232,6 +242,7 @@ def main(words: list[str] | None = None) -> int:
         asked.session_architecture,
         asked.session_autoencoder,
         asked.cards,
+        asked.autoencoder_epochs,
     )
     names = asked.only.split(",")
     courses = (report.course, report.of_sessions, report.of_downstream)
@@ -240,7 +251,7 @@ def main(words: list[str] | None = None) -> int:
             course.planning = planning
         for name in names:
             SECTIONS[name][1](report)
-    told = f' REPRODUCE="--only {asked.only}"' if asked.only != ",".join(SECTIONS) else ""
+    told = shlex.join(words_of(words))
     report.course.console.print(f"wrote {write(report, names, asked.docs, told)}")
     return 0
 

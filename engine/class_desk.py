@@ -240,7 +240,8 @@ class ClassDesk:
             first_step=answerer.step,
             first_seconds=answerer.seconds,
         )
-        spec = work.spec.model_copy(update={"epochs": self._maker_epochs, "optimizer": "adam"})
+        told = {"epochs": self._maker_epochs, "optimizer": "adam", "learning_rate": work.spec.adam_rate}
+        spec = work.spec.model_copy(update=told)
         return teach(replace(work, spec=spec), lesson, self.report, self.stop, lambda _: [])
 
     def _maker_weights(self, answerer: Answerer) -> dict[str, torch.Tensor]:

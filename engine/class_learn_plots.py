@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.class_plots import save_confusion
-from engine.class_rows import Measured
+from engine.class_rows import Measured, together
 from engine.learn_plots import LINES, filled, short
 from engine.plots import DOTS, GREY, STYLE, as_png, drawing, save_figure
 from engine.work import Product, Report
@@ -74,6 +74,4 @@ def save_mistakes(
     out: Path, measured: list[Measured | None], names: list[str] | None, title: str, report: Report
 ) -> list[Product]:
     """What the images of all tasks that have some are answered with, nobody saying which task they are of."""
-    known = [each for each in measured if each is not None]
-    y_NK, labels_N = np.concatenate([each.y_NK for each in known]), np.concatenate([each.labels_N for each in known])
-    return save_confusion(out, y_NK, labels_N, names, title, report)
+    return save_confusion(out, *together(measured), names, title, report)

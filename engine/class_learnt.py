@@ -5,7 +5,10 @@ import torch
 from engine import capsule
 from engine.class_desk import AUTOENCODER, ClassDesk, ClassDone
 from engine.class_learn_plots import save_accuracies, save_curves, save_mistakes
-from engine.class_measures import accuracy, constant_accuracy, scores
+from engine.class_measures import accuracy, confusion, constant_accuracy, scores
+from engine.class_rows import Measured, together
+from engine.class_sheets import save_measures_sheets
+from engine.evaluate_classifier import TOLD_CLASSES
 from engine.learn_measures import largest
 from engine.learnt import save_kept
 from engine.models import build
@@ -28,7 +31,7 @@ def class_outcome(desk: ClassDesk, done: ClassDone) -> Outcome:
         if each is not None
     ]
     products = [WEIGHTS, *_maker_file(desk), *saved, *save_kept(desk.work, kept)]
-    products += [*done.strategy.products(), *_pictures(desk, done)]
+    products += [*done.strategy.products(), *_pictures(desk, done), *save_measures_sheets(desk.work.out, done.row)]
     return Outcome(_result(desk, done, capsules, kept), products)
 
 
@@ -41,13 +44,16 @@ def _pictures(desk: ClassDesk, done: ClassDone) -> list[Product]:
     tasks = [*(task.name for task in learner.tasks), desk.name]
     rows, title = [*learner.measures, done.row], f"{desk.architecture.name}, {learner.scenario}"
     pictures = [*save_accuracies(out, tasks, rows, title, multihead), *save_curves(out, tasks, rows, title, multihead)]
-    # Sessions are often measured on the same images: the newest are enough to see what is mistaken for what.
-    shown = done.measured if multihead else done.measured[-1:]
-    pictures += save_mistakes(out, shown, _class_names(desk), title, desk.report)
+    pictures += save_mistakes(out, _shown(desk, done), _class_names(desk), title, desk.report)
     if done.maker is not None:
         test = desk.data.test.images
         pictures.append(save_reconstructions(out, done.maker.network, test.images, test.rows, desk.device))
     return pictures
+
+
+def _shown(desk: ClassDesk, done: ClassDone) -> list[Measured | None]:
+    """Sessions are often measured on the same images: the newest are enough to see what is mistaken for what."""
+    return done.measured if desk.multihead else done.measured[-1:]
 
 
 def _class_names(desk: ClassDesk) -> list[str] | None:
@@ -89,12 +95,20 @@ def _result(desk: ClassDesk, done: ClassDone, capsules: list[Capsule | None], ke
         parameters=desk.architecture.parameters(shape),
         architecture=desk.architecture,
         classes=data.place.classes,
+        confusion=_confusion(desk, done),
         validation_accuracy=accuracy(y_NK, labels_N[validation]),
         constant_accuracy=constant_accuracy(labels_N[material.train_rows], labels_N[validation]),
         autoencoder=_maker_told(desk, done),
         capsule=None if capsules[-1] is None else capsules[-1].facts,
         **(done.answerer.told | steps_and_seconds),
     )
+
+
+def _confusion(desk: ClassDesk, done: ClassDone) -> list[list[int]] | None:
+    if desk.architecture.classes > TOLD_CLASSES:
+        return None
+    counts: list[list[int]] = confusion(*together(_shown(desk, done))).tolist()
+    return counts
 
 
 def _maker_told(desk: ClassDesk, done: ClassDone) -> CardMaker | None:

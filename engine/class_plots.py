@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from engine.class_measures import confusion
+from engine.class_sheets import save_confusion_sheet
 from engine.learn_plots import short
 from engine.plots import BLUE, DOTS, GREY, STYLE, as_png, drawing, save_figure
 from engine.work import Product, Report
@@ -64,7 +65,8 @@ def save_confusion(
         figure.colorbar(image, ax=axes, label="share of the class", shrink=0.8)
         picture = as_png(mpl, figure)
     told = {"labels": list(range(classes)), "names": names, "confusion": confusion_KK.tolist()}
-    return save_figure(out, "confusion", picture, told)
+    whole = [called(names, label) or str(label) for label in range(classes)]
+    return [*save_figure(out, "confusion", picture, told), save_confusion_sheet(out, confusion_KK, whole)]
 
 
 def save_calibration(out: Path, ece: float, bins: list[dict[str, Any]], title: str) -> list[Product]:

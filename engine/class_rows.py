@@ -53,6 +53,12 @@ def measure_classes(
     return Measured(row, y_NK, labels_N)
 
 
+def together(measured: list[Measured | None]) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and labels of all tasks that have images, as of one."""
+    known = [each for each in measured if each is not None]
+    return np.concatenate([each.y_NK for each in known]), np.concatenate([each.labels_N for each in known])
+
+
 def known_accuracy(last: TaskMeasure) -> float | None:
     return last.accuracy if last.estimated_accuracy is None else last.estimated_accuracy
 

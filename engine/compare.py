@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 
 from engine import compare_plots
+from engine.compare_class_plots import save_accuracies
 from engine.errors import NothingLearnt
 from engine.files import write_whole
 from engine.work import Outcome, Product, Report, UnitInput, Work
@@ -43,7 +44,11 @@ def compare(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
         report.note(note)
     write_whole(work.out / TABLE.name, json.dumps(_told(spec, result, units), indent=2).encode())
     write_whole(work.out / SHEET.name, _sheet(rows, result.metric).encode())
-    pictures = compare_plots.save(work.out, result, [_of(place, done) for place in range(len(rows))], _title(spec))
+    by_strategy = [_of(place, done) for place in range(len(rows))]
+    pictures = compare_plots.save(work.out, result, by_strategy, _title(spec))
+    if result.metric == "accuracy":
+        labels = [row.label for row in rows]
+        pictures += save_accuracies(work.out, labels, result.tasks, by_strategy, _title(spec))
     return Outcome(result, [TABLE, SHEET, *pictures])
 
 
@@ -70,7 +75,7 @@ def _row(spec: CompareSpec, place: int, units: Sequence[UnitInput]) -> StrategyR
         label=called(strategy),
         architecture=spec.architecture_for(strategy).name,
         seeds=[unit.seed for unit in done],
-        memory=max((each.capsules + each.images + each.state for each in memories), default=None),
+        memory=max((sum(dict(each).values()) - each.network for each in memories), default=None),
         keeps_data=any(unit.keeps_data for unit in done),
         seconds=fmean(seconds) if seconds else None,
         failed=[FailedUnit(seed=unit.seed, reason=unit.failed) for unit in mine if unit.failed is not None],

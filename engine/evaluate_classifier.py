@@ -17,6 +17,7 @@ from engine.class_measures import (
     scores,
 )
 from engine.class_plots import per_class, save_calibration, save_confusion
+from engine.class_sheets import save_metrics_sheets
 from engine.data import load_labels
 from engine.errors import Diverged, Stopped
 from engine.evaluate import METRICS, choose_images, tell
@@ -68,7 +69,8 @@ def evaluate_classifier(work: Work, report: Report, stop: Callable[[], bool]) ->
     write_whole(work.out / METRICS.name, json.dumps(measured, indent=2).encode())
     title = f"{model.architecture.name}, {len(rows):,} images of {split}"
     pictures = save_confusion(work.out, y_NK, labels_N, names, title, report)
-    return Outcome(result, [METRICS, *pictures, *save_calibration(work.out, ece, bins, title)])
+    pictures += save_calibration(work.out, ece, bins, title)
+    return Outcome(result, [METRICS, *save_metrics_sheets(work.out, result), *pictures])
 
 
 def refuse_infinite(y_NK: np.ndarray) -> None:

@@ -90,10 +90,11 @@ class GenerativeReplay(Strategy):
     def begin(self, training: Training, lesson: Lesson) -> None:
         super().begin(training, lesson)
         self.vae.train()
-        self.optimizer = torch.optim.Adam(self.vae.parameters(), lr=self.setting.work.spec.learning_rate, fused=True)
+        self.optimizer = torch.optim.Adam(self.vae.parameters(), lr=self.setting.work.spec.adam_rate, fused=True)
 
     def begin_step(self, rate: float) -> None:
-        self.optimizer.param_groups[0]["lr"] = rate
+        spec = self.setting.work.spec
+        self.optimizer.param_groups[0]["lr"] = rate * (spec.adam_rate / spec.learning_rate)
 
     def after_step(self) -> None:
         y_BCHW, penalty = self.vae.in_training(self.shown_BCHW, self.generator)

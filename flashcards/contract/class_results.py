@@ -77,6 +77,9 @@ class LearnClassesResult(TaskResult):
     constant_log_loss: float
     validation_accuracy: float
     constant_accuracy: float
+    confusion: list[list[int]] | None = None
+    "Images of all tasks that are of class i and answered with class j, nobody saying which task they are of; of"
+    " sessions, those of the newest. Null beyond 100 classes: it is in confusion.json, up to 1,000."
     random_accuracy: float | None = None
     "The new task measured with a network that has learnt nothing."
     autoencoder: CardMaker | None = None

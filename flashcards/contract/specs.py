@@ -29,6 +29,7 @@ MAX_CARDS = 1_000_000
 MAX_TASKS = 500  # of one compare
 MAX_PREDICTED = 256  # images of one predict: more are what evaluate is for
 MAX_SHARDS = 64
+ADAM_RATE = 1e-3  # the paper's, where nothing else is said
 Scenario = Literal["reconstruction", "denoising", "task_incremental", "new_instance"]
 REGISTERED = ("train", "distill", "learn")  # kinds that make a model
 CLASSIFY = ("task_incremental", "new_instance")  # the learner says what images show
@@ -101,6 +102,11 @@ class LessonSpec(Spec):
     patience: int = Field(
         default=20, ge=1, le=100_000, description="epochs without a better validation error before it stops"
     )
+
+    @property
+    def adam_rate(self) -> float:
+        """Of a network beside the learner that Adam teaches: a rate of SGD, often ten times as high, is none for it."""
+        return self.learning_rate if self.optimizer == "adam" else ADAM_RATE
 
 
 class TeachingSpec(LessonSpec):
@@ -322,7 +328,7 @@ class CompareSpec(LessonSpec):
 
     kind: Literal["compare"]
     datasets: list[DatasetId] = Field(min_length=2, max_length=20, description="the tasks, in order")
-    strategies: list[StrategyField] = Field(min_length=1, max_length=12)
+    strategies: list[StrategyField] = Field(min_length=1, max_length=20)
     seeds: list[Seed] = Field(default=[0], min_length=1, max_length=100, description="one learner a strategy for each")
     architecture: ArchitectureField = Field(
         default=BlkArchitecture(blocks=4, filters=32),

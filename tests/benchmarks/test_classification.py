@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import class_speed, classification, reproduce_classification
 from benchmarks.class_sequences import HARD, SOFT, ClassLearnt, parts
-from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of
+from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of, weighed
 from benchmarks.lab import Made
 from flashcards.contract.image import ImageShape
 from flashcards.contract.strategies import strategy_spec
@@ -16,12 +16,13 @@ NET, AE = "tasknet_width_2_hidden_16_latent_8", "tasknet_ae_width_2_hidden_16_la
 SMALL = "--tests 40 --epochs 2 --side 8 --cards 40 --seeds 0 --threads 1 --batch 16"
 
 
-def chain(told, untold, seconds=1.0) -> list[ClassLearnt]:
+def chain(told, untold, seconds=1.0, beside=0.0) -> list[ClassLearnt]:
     """After the last of two tasks."""
     rows = [[{WITH: told[0], WITHOUT: told[0]}], [{WITH: a, WITHOUT: b} for a, b in zip(told, untold, strict=True)]]
     sessions = tasks_of(NET, AE)
     sessions = type(sessions)(**{**vars(sessions), "tasks": ("a", "b")})
-    return [ClassLearnt(sessions, [Made(Path(), {"measures": row, "seconds": seconds}) for row in rows])]
+    times = {"seconds": seconds, "step_seconds": seconds + beside}
+    return [ClassLearnt(sessions, [Made(Path(), {"measures": row, **times}) for row in rows])]
 
 
 @pytest.fixture(scope="module")
@@ -76,21 +77,35 @@ def test_sessions_are_parts_of_one_dataset(bench):
 def test_gates_and_targets_by_hand():
     found = {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9), "naive": chain((0.5, 0.9), (0.1, 0.9))}
     assert [holds for _, holds in task_gates(found)] == [True, True, True]
-    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's"
+    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's, its jobs 3.90"
     (naive, best) = task_targets(found)
     assert naive == ("without task id +25.0 points to naive, at least +10", True)
     assert best[1]
     dear = found | {"flashcards": chain((0.8, 0.9), (0.4, 0.6), 4.1)}
     assert [holds for _, holds in task_gates(dear)] == [False, False, True]
+    slow = found | {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9, beside=0.2)}
+    assert [holds for _, holds in task_gates(slow)] == [True, False, True]
 
 
 def test_every_strategy_of_the_issue_can_be_asked_for():
     found = {name: strategy_spec.validate_python(method.config) for name, method in methods(1000, 7500).items()}
     kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
     assert {strategy.kind for strategy in found.values()} == kinds
+    assert {method.config["kind"] for method in weighed().values()} == {"ewc", "si", "lwf"}
+    assert (found["flashcards"].by_class, found["by_class"].by_class) == (False, True)
     assert (found["flashcards"].loss, found["local_distill"].loss) == ("soft_labels", "local_distill")
     assert (found["coreset 10 %"].size, found["coreset 1 %"].size) == (750, 75)
+    assert tasks_of(NET, AE).key.startswith("task_incremental-44136f/")  # steps that are done go by this name
+    assert tasks_of(NET, AE, maker_epochs=3).key != tasks_of(NET, AE).key
     assert len(sessions_of("resnet18", "blk_4_fil_64", HARD).tasks) == len(SOFT) == len(parts("cifar10", 5))
+
+
+def test_weights_of_baselines_are_tried_beside_each_other(bench):
+    words = f"--bar weights --images 100 --architecture {NET} --autoencoder {AE} --strategies si-1,si-1000"
+    code, told = bench(classification.main, words)
+    assert (code, "gate" in told) == (0, False)
+    assert told.count("task 1:") == 1  # the weight counts from the second task on
+    assert "si-1000" in told.split("strategy", 1)[1]
 
 
 def test_the_loop_and_the_one_by_hand_take_turns():

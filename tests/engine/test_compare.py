@@ -1,11 +1,13 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from engine.compare import spread
+from engine.compare_class_plots import by_session, last_rows
 from engine.compare_plots import rise
 from engine.errors import NothingLearnt
 from engine.run import run
@@ -86,6 +88,33 @@ def test_files_say_the_same(work, report, never):
         pixels = np.asarray(Image.open(asked.out / name).convert("L"))
         assert min(pixels.shape) > 200
         assert pixels.std() > 5, "an empty page"
+
+
+def of_classes(each: UnitInput, without=None) -> UnitInput:
+    """The same numbers, as accuracies."""
+    told = {"metric": "accuracy", "matrix_without_task_id": without, "ece": [[None, None]] * 2}
+    return replace(each, matrix=each.matrix.model_copy(update=told))
+
+
+def test_the_network_that_makes_cards_counts_as_memory(work, report, never):
+    beside = Memory(network=1000, autoencoder=700, capsules=200)
+    cards = unit(0, 0, 0.1, 0.0)
+    cards = replace(cards, matrix=cards.matrix.model_copy(update={"memory": beside}))
+    assert run(work(cards, unit(1, 0, 0.1, 0.0), seeds=[0]), report, never).result.table[0].memory == 900
+
+
+@pytest.mark.parametrize("without", [None, [[0.4, None], [0.1, 0.3]]])
+def test_accuracies_are_drawn_by_task_or_by_session(work, report, never, without):
+    units = [of_classes(unit(0, seed, 0.5, -0.2), without) for seed in (0, 1)]
+    asked = work(*units, of_classes(unit(1, 0, 0.5, 0.1), without), unit(1, 1, 0.5, 0.0, failed="gone"))
+    outcome = run(asked, report, never)
+    assert "accuracies.png" in [product.name for product in outcome.products]
+    pixels = np.asarray(Image.open(asked.out / "accuracies.png").convert("L"))
+    assert pixels.std() > 5, "an empty page"
+    np.testing.assert_allclose(last_rows(units, "matrix"), [[30.0, 10.0]] * 2)
+    np.testing.assert_allclose(by_session(units), [[50.0, 10.0]] * 2)
+    if without:
+        np.testing.assert_allclose(last_rows(units[:1], "matrix_without_task_id"), [[10.0, 30.0]])
 
 
 def test_a_failed_unit_is_shown_and_does_not_count(work, report, never):

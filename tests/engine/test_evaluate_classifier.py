@@ -1,3 +1,4 @@
+import csv
 import json
 
 import numpy as np
@@ -69,8 +70,11 @@ def test_its_figures_and_the_numbers_beside_them(outcome):
     work, done = outcome
     assert [product.name for product in done.products] == [
         "metrics.json",
+        "metrics.csv",
+        "per_class.csv",
         "confusion.png",
         "confusion.json",
+        "confusion.csv",
         "calibration.png",
         "calibration.json",
     ]
@@ -80,6 +84,27 @@ def test_its_figures_and_the_numbers_beside_them(outcome):
     for name in ("confusion.png", "calibration.png"):
         with Image.open(work.out / name) as picture:
             assert min(picture.size) > 300
+
+
+def test_tables_say_the_same(outcome):
+    work, done = outcome
+
+    def rows(name):
+        return list(csv.DictReader((work.out / name).read_text().splitlines()))
+
+    (metrics,) = rows("metrics.csv")
+    assert [float(metrics[name]) for name in ("accuracy", "accuracy_given_head", "ece")] == [
+        done.result.accuracy,
+        done.result.accuracy_given_head,
+        done.result.ece,
+    ]
+    assert [(row["label"], row["name"], row["images"], row["accuracy"]) for row in rows("per_class.csv")] == [
+        ("0", "", "2", "0.5"),
+        ("1", "", "1", "1.0"),
+        ("2", "", "1", "0.0"),
+        ("3", "", "1", "0.0"),
+    ]
+    assert rows("confusion.csv")[0] == {"class": "0", "0": "1", "1": "1", "2": "0", "3": "0"}
 
 
 def test_without_a_test_split_what_a_training_holds_out(evaluate_work, bright_or_dark, as_dataset, report, never):

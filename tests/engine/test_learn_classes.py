@@ -1,8 +1,10 @@
+import csv
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from engine import class_desk
 from engine.class_data import load_class_task
 from engine.data import Images
 from engine.errors import DatasetUnfit, ForgotTooMuch, Stopped
@@ -14,6 +16,7 @@ from flashcards.contract.specs import Jitter
 LESSON = {"epochs": 10, "autoencoder_epochs": 14, "batch_size": 12, "learning_rate": 0.004}
 CARDS = {"kind": "flashcards", "count": 120}
 NAIVE = {"kind": "naive"}
+TABLES = ("measures", "per_class", "confusion")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +53,24 @@ def test_cards_keep_what_plain_training_forgets(kept, lost):
     assert np.mean(told) > np.mean(untold) + 0.05
     assert kept.result.measures[1].accuracy > 0.8
     assert kept.result.architecture.heads == (2, 2)
+
+
+def test_figures_of_all_tasks_are_kept_as_numbers_and_as_tables(kept):
+    result, out = kept.result, kept.work.out
+    assert np.array(result.confusion).shape == (4, 4)
+    assert np.trace(result.confusion) / np.sum(result.confusion) == pytest.approx(
+        np.average(
+            [measure.accuracy_without_task_id for measure in result.measures],
+            weights=[sum(each.images for each in measure.per_class) for measure in result.measures],
+        )
+    )
+    rows = {name: list(csv.DictReader((out / f"{name}.csv").read_text().splitlines())) for name in TABLES}
+    assert [float(row["ece"]) for row in rows["measures"]] == [measure.ece for measure in result.measures]
+    assert [row["task"] for row in rows["measures"]] == ["low", "high"]
+    told = [(measure.task, str(each.label)) for measure in result.measures for each in measure.per_class]
+    assert [(row["task"], row["label"]) for row in rows["per_class"]] == told
+    assert [[int(row[str(label)]) for label in range(4)] for row in rows["confusion"]] == result.confusion
+    assert {f"{name}.csv" for name in TABLES} <= kept.names
 
 
 def test_a_capsule_knows_its_classes_and_is_refreshed_with_them(first, kept):
@@ -123,6 +144,18 @@ class TestSessions:
         assert again.result.measures[0].accuracy == again.result.measures[1].accuracy
         assert again.result.measures[0].accuracy_without_task_id is None
         assert again.result.before.accuracy == once.result.measures[0].accuracy
+
+    def test_the_rate_of_sgd_is_the_classifier_s_alone(self, new_class_learner, monkeypatch):
+        seen, teach = [], class_desk.teach
+        monkeypatch.setattr(
+            class_desk,
+            "teach",
+            lambda work, *rest: seen.append((work.spec.optimizer, work.spec.learning_rate)) or teach(work, *rest),
+        )
+        learner = new_class_learner("new_instance", autoencoder="blk_1_fil_4")
+        learner.learn("low", strategy=CARDS, **LESSON | {"optimizer": "sgd", "learning_rate": 0.02})
+        learner.learn("low", strategy=CARDS, **LESSON)
+        assert seen == [("sgd", 0.02), ("adam", 0.001), ("adam", 0.004), ("adam", 0.004)]
 
     def test_light_changes_what_is_learnt_and_not_what_it_is_measured_on(self, new_class_learner, report):
         learner = new_class_learner("new_instance")

@@ -51,7 +51,8 @@ def trained(classifier_work, labelled, digits, report, never):
 def test_it_learns_the_labels_of_digits(trained, report, digits):
     work, outcome = trained
     result = outcome.result
-    assert [product.name for product in outcome.products] == ["model.safetensors", "confusion.png", "confusion.json"]
+    pictures = ["confusion.png", "confusion.json", "confusion.csv"]
+    assert [product.name for product in outcome.products] == ["model.safetensors", *pictures]
     assert not any(product.shows_data for product in outcome.products)
     assert result.validation_accuracy > 0.7 > 0.3 > result.constant_accuracy
     assert result.validation_log_loss < result.constant_log_loss

@@ -99,6 +99,10 @@ class TestTasks:
         assert [row["task"] for row in rows] == ["low", "high"]
         assert rows[0]["high, without task id"] == ""
         assert float(rows[1]["low, without task id"]) <= float(rows[1]["low"])
+        matrix = api.get(f"/v1/learners/{taught['id']}/matrix").json()
+        assert [float(row["low, ece"]) for row in rows] == [row[0] for row in matrix["ece"]]
+        assert (float(rows[1]["bwt"]), float(rows[1]["forgetting"])) == (matrix["bwt"], matrix["forgetting"])
+        assert (rows[0]["average"], rows[1]["fwt"]) == ("", "")
 
     def test_pictures_show_both(self, api, taught):
         job = taught["jobs"][1]
@@ -106,6 +110,11 @@ class TestTasks:
         assert {"model.safetensors", "autoencoder.safetensors", "capsule-2.safetensors", "cards.png"} <= names
         told = api.get(f"/v1/jobs/{job['id']}/artifacts/confusion.json").json()
         assert np.array(told["confusion"]).shape == (6, 6)
+        assert told["confusion"] == job["result"]["confusion"]
+        for name in ("confusion.csv", "measures.csv", "per_class.csv"):
+            answer = api.get(f"/v1/jobs/{job['id']}/artifacts/{name}")
+            assert answer.headers["content-type"].startswith("text/csv")
+            assert len(answer.text.splitlines()) == {"confusion.csv": 7, "measures.csv": 3, "per_class.csv": 7}[name]
         assert "matrix_without_task_id" in api.get(f"/v1/jobs/{job['id']}/artifacts/matrix.json").json()
 
     def test_both_networks_of_a_version_can_be_had(self, api, taught, whole):
@@ -261,7 +270,8 @@ class TestSessions:
 @pytest.mark.timeout(900)
 def test_every_strategy_of_the_paper_is_named_in_one_comparison(api, parts):
     kinds = ["naive", "joint", "flashcards", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"]
-    strategies = [{"kind": kind} for kind in kinds] + [{"kind": "imm", "merge": "mean"}]
+    strategies = [{"kind": kind} for kind in kinds]
+    strategies += [{"kind": "imm", "merge": "mean"}, {"kind": "coreset", "size": 50}]
     for strategy in strategies:
         strategy |= {"count": 64} if strategy["kind"] in ("flashcards", "vae_replay") else {}
     body = {"kind": "compare", "scenario": "task_incremental", "architecture": TINY, "strategies": strategies}
@@ -270,6 +280,6 @@ def test_every_strategy_of_the_paper_is_named_in_one_comparison(api, parts):
     assert done["state"] == "succeeded", done["error"]
     table = done["result"]["table"]
     assert done["result"]["metric"] == "accuracy"
-    assert [row["kind"] for row in table] == [*kinds, "imm"]
+    assert [row["kind"] for row in table] == [*kinds, "imm", "coreset"]
     assert all(row["failed"] == [] for row in table)
     assert all(0 <= row["average_without_task_id"]["mean"] <= row["average"]["mean"] <= 1 for row in table)

@@ -44,9 +44,13 @@ PRODUCTS = {
 }
 #: And where the model is a classifier.
 CLASSIFIED = {
-    "train": ["confusion.json", "confusion.png", "model.safetensors"],
-    "evaluate": ["calibration.json", "calibration.png", "confusion.json", "confusion.png", "metrics.json"],
+    "train": ["confusion.csv", "confusion.json", "confusion.png", "model.safetensors"],
+    "evaluate": [
+        *("calibration.json", "calibration.png", "confusion.csv", "confusion.json", "confusion.png"),
+        *("metrics.csv", "metrics.json", "per_class.csv"),
+    ],
     "predict": ["scores.npy"],
+    "compare": ["accuracies.png", "comparison.png", "matrices.png", "table.csv", "table.json"],
 }
 REPORTED = ("progress", "log", "resume_point")
 DIGESTS_CHECKED = 20
@@ -174,7 +178,9 @@ def _check_products(job: Job, artifacts: Sequence[Artifact], models: list[Model]
         expected = [*(f"capsule-{task}.safetensors" for task in range(1, tasks + 1)), "model.safetensors"]
         assert not succeeded or set(expected) <= set(names), f"{job.id}: it has learnt {tasks} tasks and made {names}"
     else:
-        classified = succeeded and ("per_class" in job.result or job.result.get("classified") is not None)
+        told = job.result if succeeded else {}
+        of_classes = "per_class" in told or told.get("classified") is not None
+        classified = of_classes or (job.kind == "compare" and told.get("metric") == "accuracy")
         expected = (CLASSIFIED if classified else PRODUCTS)[job.kind]
         assert not succeeded or names == expected, f"{job.id}, {job.kind}: it succeeded and made {names}"
     assert len({product.attempt for product in products}) <= 1, f"{job.id}: products of several attempts"

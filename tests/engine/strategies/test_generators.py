@@ -1,10 +1,13 @@
 """`vae_replay`, `cl_vae` and `lwf`: what is replayed was never an image."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from engine.aims import Reconstruct
 from engine.errors import StrategyUnfit
 from engine.run import run
-from engine.strategies.vae_replay import generator_of
+from engine.strategies.vae_replay import GenerativeReplay, generator_of
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import ImageShape
 
@@ -55,6 +58,17 @@ def test_lwf_holds_on_to_its_answers(new_learner):
 )
 def test_generators_are_as_the_learner_or_as_the_images_allow(learner, image, generator):
     assert generator_of(architecture_spec.validate_python(learner), image).name == generator
+
+
+@pytest.mark.parametrize(("optimizer", "beside"), [("adam", 0.02), ("sgd", 0.001)])
+def test_the_rate_of_sgd_is_none_for_the_generator(new_learner, setting_of, optimizer, beside):
+    told = {"optimizer": optimizer, "learning_rate": 0.02}
+    strategy = GenerativeReplay(setting_of(new_learner().task("low", strategy={"kind": "vae_replay"}, **told)))
+    lesson = SimpleNamespace(noise=None, aim=Reconstruct(), train_rows=[])
+    strategy.begin(SimpleNamespace(network=None, generator=None), lesson)
+    assert strategy.optimizer.param_groups[0]["lr"] == beside
+    strategy.begin_step(0.01)  # half of what it was, for both
+    assert strategy.optimizer.param_groups[0]["lr"] == pytest.approx(beside / 2)
 
 
 def test_vectors_have_no_generator():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from flashcards.contract.image import MAX_SIDE
 from service.files import images
 from service.files.convert import write_dataset
 from service.files.errors import BadFile
@@ -104,6 +105,12 @@ def test_sides_are_bounded_and_resizing_is_offered() -> None:
     data = zipped(**{"a.png": png(np.zeros((65, 4), np.uint8))})
     assert "?input=" in refusal(data).detail
     assert written(data, WANTED._replace(input=(8, 8, 1)))["x_train"].shape == (1, 8, 8, 1)
+
+
+def test_a_picture_of_twenty_thousand_pixels_a_side_is_refused_by_its_header() -> None:
+    data = zipped(**{"a.png": png(np.zeros((2, 20_000), np.uint8))})
+    bad = refusal(data, WANTED._replace(max_side=MAX_SIDE))
+    assert "'a.png' is 2x20000x1; sides go up to 1,024" in bad.detail
 
 
 def test_the_size_is_bounded_before_and_after_decoding() -> None:
