@@ -394,4 +394,3 @@ def _join(earlier: Reports, later: Reports) -> Reports:
         progress=later.progress or earlier.progress,
         metrics=earlier.metrics + later.metrics,
     )
-

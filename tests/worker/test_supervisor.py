@@ -116,6 +116,7 @@ def test_a_defect_before_the_runner_fails_the_job_and_the_worker_goes_on_to_the_
         session.get_one(Model, MODEL).input = "wide"
     ended = run(station, job)
     assert (ended.state, ended.error["type"]) == ("failed", "internal")
-    assert "ValidationError" in ended.error["detail"] and "wide" not in ended.error["detail"]
+    assert "ValidationError" in ended.error["detail"]
+    assert "wide" not in ended.error["detail"]
     with station.db.read() as session:
         assert session.get_one(Job, following).state == "succeeded"
