@@ -3,14 +3,21 @@
 Trainings in threes, in turn: two with the server there, and between them one in whose middle it is killed with all
 its processes. The two against each other say how far apart equal jobs are on this machine; the third against them is
 the figure. After each it is started again, and has to know everything that it missed, once.
+
+The server stands for one on another machine: it has a core of its own, and the service with worker and runner another,
+where there are two. The gate holds where the whole range lies within it that the median is in 19 times of 20: a
+machine that is too noisy to tell 2 % says so, and does not pass.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from math import comb
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -91,15 +98,38 @@ class Trial:
         return told == known and "model" in self.server.files(run_id)
 
 
-def bench(folder: Path, trials: int = 12, epochs: int = 60) -> tuple[list[Row], float]:
-    """What is said, and by how much a killed server changes a job's time."""
+@contextmanager
+def pinned(core: int | None) -> Iterator[None]:
+    """What is started meanwhile runs on this core, and so does all that it starts."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, before if core is None else {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def ground(folder: Path) -> Iterator[tuple[httpx.Client, MlflowServer]]:
+    theirs, ours, *_ = [*sorted(os.sched_getaffinity(0)), None, None]
     server = MlflowServer(folder / "mlflow")
-    equal, killed, plain = [], [], []
+    mirrored = {"mlflow_url": server.url, "mlflow_poll_seconds": 1}
+    apart = None if ours is None else theirs
     with (
+        pinned(apart),
         running(server),
-        running_service(folder / "home", threads=1, mlflow_url=server.url, mlflow_poll_seconds=1) as service,
+        pinned(ours),
+        running_service(folder / "home", threads=1, **mirrored) as service,
+        pinned(apart),  # the server is started again from here
         httpx.Client(base_url=service.url, timeout=120) as api,
     ):
+        yield api, server
+
+
+def bench(folder: Path, trials: int = 12, epochs: int = 60) -> tuple[list[Row], list[float]]:
+    """What is said, and by what each killed server has multiplied a job's time."""
+    equal, killed, plain = [], [], []
+    with ground(folder) as (api, server):
         trial = Trial(api, server, epochs)
         trial.seconds()  # the first job of a service reads what the others find in memory
         for _ in range(trials):
@@ -108,18 +138,42 @@ def bench(folder: Path, trials: int = 12, epochs: int = 60) -> tuple[list[Row], 
             equal.append(second / first)
             killed.append(2 * broken / (first + second))
             console.print(f"{first:.2f} s, killed {broken:.2f} s, {second:.2f} s", style="dim")
-    change = median(killed) - 1
+    low, high = likely(killed)
     rows = [
         ("a job, server there", f"{median(plain):.2f} s", f"median of {len(plain)}"),
         ("the same again", f"x {median(equal):.4f}", f"middle half {_spread(equal)}: this machine's noise"),
-        ("server killed in the middle", f"x {median(killed):.4f}", f"middle half {_spread(killed)}; gate 0.98 to 1.02"),
+        ("server killed in the middle", f"x {median(killed):.4f}", f"middle half {_spread(killed)}"),
+        ("where its median is, 19 times of 20", f"x {low:.4f} to {high:.4f}", "gate: all of it within 0.98 to 1.02"),
         (
             "what was missed",
             f"{trials} of {trials}",
             "every point once, and the model, in the run that was there before",
         ),
     ]
-    return rows, change
+    return rows, killed
+
+
+def likely(ratios: list[float]) -> tuple[float, float]:
+    """The range that holds the median 19 times of 20, however they are spread: so many lie on one side by chance."""
+    count = len(ratios)
+    outside, chance = 0, 1 / 2**count
+    while chance <= 0.025:
+        outside += 1
+        chance += comb(count, outside) / 2**count
+    if not outside:
+        return 0.0, float("inf")  # of fewer than six nothing follows
+    ordered = sorted(ratios)
+    return ordered[outside - 1], ordered[count - outside]
+
+
+def verdict(ratios: list[float]) -> str | None:
+    """Why the gate does not hold; None where it does."""
+    low, high = likely(ratios)
+    if low > 1 - GATE and high < 1 + GATE:
+        return None
+    if high < 1 - GATE or low > 1 + GATE:
+        return f"a killed server changes the time of a job by {median(ratios) - 1:+.1%}, and {GATE:.0%} is the gate"
+    return f"whether it is less than {GATE:.0%} cannot be told here: more --trials, or a quieter machine"
 
 
 def _spread(ratios: list[float]) -> str:
@@ -137,13 +191,13 @@ def main(arguments: Any = None) -> None:
     parser.add_argument("--epochs", type=int, default=60)
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="flashcards-", ignore_cleanup_errors=True) as folder:
-        rows, change = bench(Path(folder), asked.trials, asked.epochs)
+        rows, killed = bench(Path(folder), asked.trials, asked.epochs)
     table = Table("what", "figure", "")
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    if abs(change) >= GATE:
-        sys.exit(f"a killed server changes the time of a job by {change:+.1%}, and {GATE:.0%} is the gate")
+    if (why := verdict(killed)) is not None:
+        sys.exit(why)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""The export job: a network as a file that other tools run, held against our own forward pass before it goes out."""
+"""A network as a file that other tools run, held against our own forward pass before it goes out: the export job, and
+what a tracking server gets of a network that a job has made.
+"""
 
 import hashlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import onnx
 import onnxruntime
@@ -10,7 +14,7 @@ import torch
 
 from engine import capsule
 from engine.cards import within
-from engine.device import backend
+from engine.device import backend, prepare
 from engine.drawing import OPSET, draw
 from engine.errors import Diverged, ExportMismatch, Stopped
 from engine.files import write_whole
@@ -30,16 +34,54 @@ SEED = 0
 CPU = torch.device("cpu")  # where the file is run as well
 
 
-@torch.inference_mode()
+@dataclass(frozen=True)
+class Checked:
+    """A graph that answers as its network does, and by how much it was seen to differ."""
+
+    content: bytes
+    parity: list[Parity]
+    worst: float
+    allowed: float
+
+
 def export(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
     began = time.monotonic()
     model = work.model
     network = load_network(model, CPU)
     unverified = forward_unverified(network, model, CPU)
+    graph = checked_graph(network, model, work.threads, stop)
+    write_whole(work.out / ONNX.name, graph.content)
+    result = ExportResult(
+        forward_unverified=unverified,
+        format="onnx",
+        opset=OPSET,
+        digest=hashlib.sha256(graph.content).hexdigest(),
+        size=len(graph.content),
+        parity=graph.parity,
+        max_abs_difference=graph.worst,
+        allowed=graph.allowed,
+        backend=backend(str(CPU)),
+        runtime=onnx_passes.name(),
+        seconds=time.monotonic() - began,
+    )
+    return Outcome(result, [ONNX])
+
+
+def write_graph(model: ModelInput, out: Path) -> Checked:
+    """For a tracking server, which nobody waits for: on one thread, beside whatever runs here."""
+    prepare(str(CPU), threads=1)
+    graph = checked_graph(load_network(model, CPU), model, 1, lambda: False)
+    write_whole(out / ONNX.name, graph.content)
+    return graph
+
+
+@torch.inference_mode()
+def checked_graph(network: Network, model: ModelInput, threads: int, stop: Callable[[], bool]) -> Checked:
+    """Held against the network before anybody gets it."""
     drawn = draw(network, model.architecture, model.input, _metadata(model))
     onnx.checker.check_model(drawn, full_check=True)
     content = drawn.SerializeToString(deterministic=True)
-    session = _session(content, work.threads)
+    session = _session(content, threads)
     parity, largest = [], 1.0
     for name, x_BCHW in _inputs(network, model):
         if stop():
@@ -56,21 +98,7 @@ def export(work: Work, report: Report, stop: Callable[[], bool]) -> Outcome:
             f"ONNX Runtime answers with the file by up to {worst:.3g} otherwise than the network, and "
             f"{ALLOWED * largest:.3g} is allowed: nothing was kept. Retry on another worker, and report it to us"
         )
-    write_whole(work.out / ONNX.name, content)
-    result = ExportResult(
-        forward_unverified=unverified,
-        format="onnx",
-        opset=OPSET,
-        digest=hashlib.sha256(content).hexdigest(),
-        size=len(content),
-        parity=parity,
-        max_abs_difference=worst,
-        allowed=ALLOWED * largest,
-        backend=backend(str(CPU)),
-        runtime=onnx_passes.name(),
-        seconds=time.monotonic() - began,
-    )
-    return Outcome(result, [ONNX])
+    return Checked(content, parity, worst, ALLOWED * largest)
 
 
 def _metadata(model: ModelInput) -> dict[str, str]:

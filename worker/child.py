@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -166,7 +167,8 @@ def _has_ended(pidfd: int) -> bool:
 class Parent:
     """The nursery, as the supervisor sees it: started before the first job, and again whenever it has died."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = (sys.executable, "-I", "-m", "worker.runner")) -> None:
+        self._command = command
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
@@ -203,7 +205,7 @@ class Parent:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "worker.runner"],
+                self._command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env=runner_environment(),

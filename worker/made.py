@@ -1,6 +1,7 @@
 """The network that a job made, as a tracking server keeps it: the weights, and an ONNX graph of it where it has one."""
 
 import json
+import queue
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from flashcards.contract.image import parse_image_shape
 from ledger.tables import Flashcards, Job, Learner, Model, Version
 from ledger.tracking.mlmodel import GRAPH, WEIGHTS
 from ledger.tracking.tracker import TrackedModel
-from worker.child import Child
-from worker.messages import Drawing, SaidDone, StagedModel
+from worker.child import Child, LogLine
+from worker.messages import Drawing, Said, SaidDone, SaidFailed, StagedModel
 from worker.station import Station
 
 DRAW_SECONDS = 120
@@ -82,35 +83,41 @@ def fetch(station: Station, tenant: str, made: Made, folder: Path) -> TrackedMod
         range=(low, high),
         made_here=True,
     )
-    graph = _draw(station, staged, folder)
+    drawn = _draw(station, staged, folder)
     return TrackedModel(
         architecture=architecture_spec.validate_python(made.architecture),
         input=parse_image_shape(made.input),
         range=(low, high),
         made_at=made.made_at,
-        files={WEIGHTS: weights, **({GRAPH: graph} if graph else {})},
+        files={WEIGHTS: weights, **({GRAPH: folder / GRAPH} if drawn else {})},
+        graph_off_by=drawn.result["max_abs_difference"] if drawn else None,
     )
 
 
-def _draw(station: Station, model: StagedModel, folder: Path) -> Path | None:
+def _draw(station: Station, model: StagedModel, folder: Path) -> SaidDone | None:
     """By a runner, since only runners know networks; at the lowest priority, beside whatever runs here."""
     child = station.parent.bear()
     try:
         child.assign(Drawing(draw=model, out=str(folder)))
-        drawn = _wait(child)
+        last = _wait(child)
     finally:
         child.close()
-    if not drawn:
-        log.info("mirror.no_graph", architecture=model.architecture.name)
-    return folder / GRAPH if drawn else None
+    if isinstance(last, SaidDone):
+        return last
+    why = last.error.detail if isinstance(last, SaidFailed) else "it did not say why"
+    log.warning("mirror.no_graph", architecture=model.architecture.name, error=why)
+    return None
 
 
-def _wait(child: Child) -> bool:
+def _wait(child: Child) -> Said | LogLine | None:
+    """Its last word, or whatever it said last in the time that it has."""
     deadline = time.monotonic() + DRAW_SECONDS
-    drawn = False
+    last: Said | LogLine | None = None
     while time.monotonic() < deadline and (child.exit_code() is None or not child.heard.empty()):
-        if child.heard.empty():
-            time.sleep(0.05)
-        else:
-            drawn = drawn or isinstance(child.heard.get(), SaidDone)
-    return drawn
+        try:
+            last = child.heard.get(timeout=0.05)
+        except queue.Empty:
+            continue
+        if isinstance(last, SaidDone | SaidFailed):
+            return last
+    return last

@@ -208,14 +208,16 @@ def work(assignment: Assignment, reports: Reports, stopping: threading.Event) ->
 
 def draw(drawing: Drawing) -> Record:
     """For a tracking server: nobody waits for it, and it must not be in the way of a job."""
-    from engine.passes.onnx_passes import write_graph  # starts a thread, and runners are forked from who imports this
+    from engine.export import ONNX, write_graph  # starts threads, and runners are forked from who imports this
 
     os.nice(19)
     model = as_model(drawing.draw)
     assert model is not None
-    if not write_graph(model, Path(drawing.out) / "model.onnx"):
-        return SaidStopped(files=[])
-    return SaidDone(result={}, files=[FileMade(name="model.onnx", media_type="application/octet-stream")])
+    try:
+        graph = write_graph(model, Path(drawing.out))
+    except EngineError as error:
+        return SaidFailed(error=Failure(type=error.type, title=error.title, detail=error.detail), files=[])
+    return SaidDone(result={"max_abs_difference": graph.worst}, files=as_files([ONNX]))
 
 
 def live() -> None:

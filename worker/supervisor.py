@@ -1,6 +1,5 @@
 """Runs one attempt: stage the inputs, give them to a runner, keep the lease, heed cancel and deadline, settle."""
 
-import errno
 import queue
 import shutil
 import time
@@ -10,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
-from sqlalchemy.exc import DBAPIError
+from pydantic import ValidationError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 from structlog.contextvars import bound_contextvars
 
+from flashcards.contract.resources import Failure
 from flashcards.contract.specs import MAX_SHARDS
 from ledger import artifacts, blobs, events, jobs, lifecycle, outcomes, parents, retention, shards, turns
 from ledger.artifacts import Product
@@ -21,7 +22,7 @@ from ledger.blobs import Collected
 from ledger.errors import StoreAway
 from ledger.jobs import Reports
 from ledger.lifecycle import Claim, Pulse
-from worker import spans, staging, telemetry
+from worker import reasons, spans, staging, telemetry
 from worker.child import Child, LogLine
 from worker.errors import CannotBegin
 from worker.holding import ClaimLost, Holding, NoStore
@@ -61,6 +62,8 @@ class Watch:
     showed_life: bool = False
     outcome: str = "unsettled"
 
+
+REFUSED = (DataError, IntegrityError)  # the database is there, and will say the same again
 
 Verb = Callable[[Session], bool]
 Done = TypeVar("Done")
@@ -120,10 +123,17 @@ class Attempt:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self) -> None:
-        if self.claim.spec["kind"] == "noop":
-            self._do_nothing()
-        else:
-            self._run_child()
+        try:
+            if self.claim.spec["kind"] == "noop":
+                self._do_nothing()
+            else:
+                self._run_child()
+        except Exception as defect:
+            if isinstance(defect, ClaimLost | DBAPIError) and not isinstance(defect, REFUSED):
+                raise
+            # Left alone it would hold its lease to the end, and then be said to have had no worker.
+            log.error("attempt.defect", exc_info=defect)
+            self._fail(reasons.defect(defect))
 
     def _do_nothing(self) -> None:
         """A job without a runner: what is left is the cost of queue and record."""
@@ -136,13 +146,13 @@ class Attempt:
             with self.spans.stage("stage inputs"):
                 assignment = self._hold(lambda: staging.stage(self.station, self.claim, self.folder))
         except CannotBegin as why:
-            self._fail(why.type, why.title, why.detail)
+            self._fail(Failure(type=why.type, title=why.title, detail=why.detail))
             return
         except NoStore as none:
             self._do_without_store(none.reason)
             return
         except OSError as error:
-            self._fail(*_in_words(error))
+            self._fail(reasons.of_files(error))
             return
         child = self.station.parent.bear()
         try:
@@ -223,6 +233,8 @@ class Attempt:
         asked_at = time.monotonic()
         try:
             pulse = jobs.record(self.station.db, self.claim, lease, reports)
+        except REFUSED:
+            raise
         except DBAPIError as error:
             if asked_at - self.watch.renewed_at > lease:
                 raise ClaimLost from error
@@ -267,9 +279,11 @@ class Attempt:
         elif self.watch.stop_reason == "cancel":
             self._end("cancelled", last.files if last else [], reason=CANCELLED)
         elif self.watch.stop_reason == "deadline":
-            self._end("failed", last.files if last else [], error=_overdue(self.claim))
+            self._end("failed", last.files if last else [], error=reasons.overdue(self.claim).model_dump())
         elif self.watch.stop_reason == "drain":
             self._write("released", lambda session: lifecycle.release(session, self.claim, CLOSING))
+        elif code == 0:
+            self._fail(reasons.no_last_word())
         else:
             self._lose(code)
 
@@ -281,7 +295,11 @@ class Attempt:
         def verb(session: Session) -> bool:
             return outcomes.succeed(session, self.claim, last.result, products)
 
-        self._write("succeeded", verb, products)
+        try:
+            self._write("succeeded", verb, products)
+        except (ValidationError, KeyError) as odd:
+            log.error("attempt.unfit_result", exc_info=odd)
+            self._fail(reasons.unfit_result(odd), products)
 
     def _end(self, state: str, files: list[FileMade], **what: object) -> None:
         products = self._keep(files)
@@ -298,7 +316,7 @@ class Attempt:
             return None
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)
-            self._fail(*_in_words(error))
+            self._fail(reasons.of_files(error))
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return products
@@ -325,14 +343,13 @@ class Attempt:
                 "cancelled", lambda session: outcomes.end(session, self.claim, "cancelled", [], reason=CANCELLED)
             )
         elif reason == "deadline":
-            error = _overdue(self.claim)
-            self._write("failed", lambda session: outcomes.end(session, self.claim, "failed", [], error=error))
+            self._fail(reasons.overdue(self.claim))
         else:
-            self._fail("storage", "The store of files does not answer", "Retry: it goes on from the last resume point.")
+            self._fail(reasons.no_store())
 
-    def _fail(self, type: str, title: str, detail: str) -> None:
-        error = {"type": type, "title": title, "detail": detail}
-        self._write("failed", lambda session: outcomes.end(session, self.claim, "failed", [], error=error))
+    def _fail(self, why: Failure, products: Iterable[Product] = ()) -> None:
+        error, kept = why.model_dump(), list(products)
+        self._write("failed", lambda session: outcomes.end(session, self.claim, "failed", kept, error=error), kept)
 
     def _lose(self, code: int) -> None:
         reason = f"the runner was killed by signal {-code}" if code < 0 else f"the runner exited with code {code}"
@@ -358,6 +375,8 @@ class Attempt:
             except Collected:
                 self._lose_to("its files were collected before they were on record")
                 return
+            except REFUSED:
+                raise
             except (DBAPIError, StoreAway) as error:
                 if time.monotonic() - self.watch.renewed_at > self.station.settings.lease_seconds:
                     raise ClaimLost from error
@@ -375,18 +394,3 @@ def _join(earlier: Reports, later: Reports) -> Reports:
         progress=later.progress or earlier.progress,
         metrics=earlier.metrics + later.metrics,
     )
-
-
-def _overdue(claim: Claim) -> dict[str, str]:
-    seconds = claim.spec.get("timeout_seconds")
-    return {
-        "type": "timeout",
-        "title": "The job ran out of its time",
-        "detail": f"timeout_seconds was {seconds}. Retry gives it the same time again, from its last resume point on.",
-    }
-
-
-def _in_words(error: OSError) -> tuple[str, str, str]:
-    if error.errno == errno.ENOSPC:
-        return "disk-full", "The worker's disk is full", "Make room, then retry: it goes on from the last resume point."
-    return "storage", "A file could not be read or written", str(error)

@@ -11,19 +11,14 @@ while a block is still in cache. Three layers are written otherwise than the pap
 In blocks before the last, interleaving four small images costs more than four convs save.
 """
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from engine.files import write_whole
 from engine.models.blk import BlkAutoencoder, Decoder, Encoder
 from engine.onnx_session import name, open_session
-from engine.weights import load_network
-from engine.work import ModelInput
 
 __all__ = ["OnnxPasses", "name"]
 
@@ -57,15 +52,6 @@ def graph_of(network: BlkAutoencoder | Encoder | Decoder) -> onnx.ModelProto:
         case _:
             raise TypeError(f"no graph is known for {type(network).__name__}")
     return graph.finished(y, into, out)
-
-
-def write_graph(model: ModelInput, path: Path) -> bool:
-    """The network of a file as a graph that any tool runs. False: of this architecture there is none."""
-    network = load_network(model, torch.device("cpu"))
-    if not isinstance(network, BlkAutoencoder):
-        return False
-    write_whole(path, graph_of(network).SerializeToString())
-    return True
 
 
 def encode(graph: "Graph", encoder: Encoder, x: str) -> str:

@@ -47,6 +47,7 @@ def _mlmodel(model: TrackedModel, run_id: str) -> dict[str, Any]:
         "utc_time_created": datetime.fromtimestamp(model.made_at, UTC).strftime("%Y-%m-%d %H:%M:%S.%f"),
         "flavors": flavors,
         "signature": _signature(model),
+        "metadata": {"onnx_max_abs_difference": model.graph_off_by} if GRAPH in model.files else None,
     }
 
 

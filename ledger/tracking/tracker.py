@@ -35,13 +35,15 @@ class Point:
 
 @dataclass(frozen=True)
 class TrackedModel:
-    """A network, and its files by name: `model.safetensors`, and `model.onnx` where it could be drawn."""
+    """A network, and its files by name: `model.safetensors`, and `model.onnx` where that answers as the network does;
+    `graph_off_by` is the largest difference that was seen."""
 
     architecture: Architecture
     input: ImageShape
     range: tuple[float, float]
     made_at: float
     files: Mapping[str, Path]
+    graph_off_by: float | None = None
 
 
 class Tracker(Protocol):

@@ -298,6 +298,7 @@ def test_keda_counts_who_is_busy_and_how_long_the_queue_waits(cluster, name, que
     assert found.figures == {"flashcards_worker_busy", "flashcards_oldest_queued_seconds"}
     assert f'queue="{queue}"' in trigger["metadata"]["query"]
     assert float(trigger["metadata"]["threshold"]) == 1
+    assert trigger["metadata"]["ignoreNullValues"] == "false"  # else nothing measured is nothing to do
     assert spec["minReplicaCount"] < spec["maxReplicaCount"]
 
 

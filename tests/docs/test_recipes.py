@@ -72,6 +72,28 @@ def test_the_workflow_is_one_that_github_takes():
     assert found.returncode == 0, found.stdout
 
 
+def test_the_workflow_of_argo_asks_the_service_that_our_manifests_make():
+    """By its name in the namespace, and with a secret that is not that of the service itself."""
+    base = RECIPES.parents[1] / "docker/kubernetes/base"
+    namespace = yaml.safe_load((base / "namespace.yaml").read_text())["metadata"]["name"]
+    parts = list(yaml.safe_load_all((base / "api.yaml").read_text()))
+    (service,) = [part for part in parts if part["kind"] == "Service"]
+    (deployment,) = [part for part in parts if part["kind"] == "Deployment"]
+    spec = yaml.safe_load((RECIPES / "argo-workflow.yaml").read_text())["spec"]
+    given = {each["name"]: each["value"] for each in spec["arguments"]["parameters"]}
+    assert given["url"] == f"http://{service['metadata']['name']}.{namespace}.svc"
+    assert [port["port"] for port in service["spec"]["ports"]] == [80]
+    ours = {
+        volume["secret"]["secretName"]
+        for volume in deployment["spec"]["template"]["spec"]["volumes"]
+        if "secret" in volume
+    }
+    scripts = [template["script"] for template in spec["templates"] if "script" in template]
+    keys = {each["valueFrom"]["secretKeyRef"]["name"] for s in scripts for each in s["env"] if "valueFrom" in each}
+    assert len(keys) == 1
+    assert not keys & ours
+
+
 @pytest.fixture
 def run(locked, admin, digits, tmp_path, request):
     (tmp_path / "first.npz").write_bytes(npz(x=digits["x_train"]))

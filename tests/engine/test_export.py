@@ -93,6 +93,16 @@ def test_the_same_network_makes_the_same_bytes(export_work, report, never):
     assert run(one, report, never).result.digest == run(other, report, never).result.digest
 
 
+def test_a_tracking_server_gets_the_same_bytes(export_work, report, never, folder):
+    from engine.export import write_graph
+
+    work = export_work("conv_ae_8_16", (16, 16, 3))
+    run(work, report, never)
+    graph = write_graph(work.model, there := folder())
+    assert (there / "model.onnx").read_bytes() == (work.out / "model.onnx").read_bytes()
+    assert graph.worst <= graph.allowed
+
+
 def test_a_file_that_answers_otherwise_is_not_kept(export_work, report, never, monkeypatch):
     from engine import drawing
 
