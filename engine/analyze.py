@@ -36,6 +36,7 @@ from flashcards.contract.specs import AnalyzeSpec, LearningSpec
 
 STRIP_CARDS = 6
 TSNE_POINTS = 400  # of each group
+TSNE_FEWEST = 128  # of the reference, however few the cards are
 CARD_BYTES = 2**29  # of all cards, which are in memory together
 LATENT_NUMBERS = 2**24  # of all cards: the distance of more takes minutes a pass
 FEWEST = 16  # of less nothing can be said
@@ -229,7 +230,7 @@ def _show_cards(
         desk.report.note("no picture of latents: there is neither a dataset nor a capsule to show them beside")
         return products
     beside = "images of the dataset" if against.against == "dataset" else "draws from the capsule"
-    groups = {beside: against.some(TSNE_POINTS), **latents}
+    groups = {beside: against.some(max(few, TSNE_FEWEST)), **latents}
     made = plots.save_latents(desk.work.out, groups, desk.work.threads, title)
     if made is None:
         desk.report.note("no picture of latents: the encoder gives one and the same latent for everything")

@@ -32,6 +32,7 @@ class ModelInput:
 class DatasetInput:
     path: Path
     digest: str
+    input: ImageShape | None = None  # where it is known before the file is read
     labels: list[str] | None = None  # what label 0, 1, .. is called
 
 

@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     # What a worker has
     queue: str = Field(default="cpu", pattern="^(cpu|gpu)$")
     courier: bool = Field(default=True, description="this worker brings deliveries; `flashcards courier` does too")
-    threads: int = Field(default=0, ge=0, description="torch threads of a runner; 0: one a core")
+    threads: int = Field(default=0, ge=0, description="torch threads of a runner, at most; 0: one a core")
 
     # What it says
     log_format: str = Field(default="console", pattern="^(console|json)$")

@@ -95,7 +95,8 @@ class Fetch:
 
     def _staged(self, row: Dataset) -> StagedDataset:
         names = next((split["labels"] for split in row.splits.values() if split.get("labels")), None)
-        return StagedDataset(path=self.file(row.digest, row.format) or "", digest=row.digest, labels=names)
+        path, shape = self.file(row.digest, row.format) or "", next(iter(row.splits.values()))["shape"]
+        return StagedDataset(path=path, digest=row.digest, input=shape, labels=names)
 
 
 def _stage_learner(standing: Standing, fetch: Fetch) -> StagedLearner:

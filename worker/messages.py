@@ -30,6 +30,7 @@ class StagedModel(Record):
 class StagedDataset(Record):
     path: str
     digest: str
+    input: Shape | None = None
     labels: list[str] | None = None
 
 

@@ -13,12 +13,13 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from engine import run as engine_run
 from engine.device import memory
 from engine.errors import EngineError, Stopped
+from engine.threads import worth
 from engine.warm import warm_up
 from engine.work import (
     CardsInput,
@@ -135,7 +136,7 @@ def listen() -> "queue.SimpleQueue[str]":
 
 
 def as_work(assignment: Assignment) -> Work:
-    return Work(
+    work = Work(
         spec=assignment.spec,
         out=Path(assignment.out),
         model=as_model(assignment.model),
@@ -152,6 +153,7 @@ def as_work(assignment: Assignment) -> Work:
         device=assignment.device,
         threads=assignment.threads,
     )
+    return replace(work, threads=worth(work))
 
 
 def as_model(staged: StagedModel | None) -> ModelInput | None:

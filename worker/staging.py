@@ -113,7 +113,8 @@ def _stage_dataset(station: Station, claim: Claim, id: str, folder: Path) -> Sta
     path = folder / f"dataset.{row.format}"
     station.store.fetch(claim.tenant, row.digest, path)
     names = next((split["labels"] for split in row.splits.values() if split.get("labels")), None)
-    return StagedDataset(path=str(path), digest=row.digest, labels=names)
+    shape = next(iter(row.splits.values()))["shape"]
+    return StagedDataset(path=str(path), digest=row.digest, input=shape, labels=names)
 
 
 def _stage_resume_point(station: Station, claim: Claim, folder: Path) -> str | None:

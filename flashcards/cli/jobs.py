@@ -22,7 +22,9 @@ def ls(
     state: Annotated[JobState | None, typer.Option(help="only those in this state")] = None,
     kind: Annotated[JobKind | None, typer.Option(help="only those of this kind")] = None,
     label: Labels = None,
-    parent: Annotated[str | None, typer.Option(metavar="ID", help="only the tasks of this comparison")] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="ID", help="only the children of this job; none: no children of any")
+    ] = None,
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:

@@ -69,7 +69,9 @@ def list_jobs(
     tenant: TenantDep,
     state: JobState | None = None,
     kind: JobKind | None = None,
-    parent: Annotated[JobId | None, Query(description="only the children of this job")] = None,
+    parent: Annotated[
+        JobId | Literal["none"] | None, Query(description="only the children of this job; `none`: no children of any")
+    ] = None,
     learner: Annotated[LearnerId | None, Query(description="only the tasks of this learner")] = None,
     order: Annotated[Literal["newest", "oldest"], Query(description="which comes first")] = "newest",
     label: Annotated[
@@ -87,7 +89,7 @@ def list_jobs(
     if kind is not None:
         statement = statement.where(tables.Job.kind == kind)
     if parent is not None:
-        statement = statement.where(tables.Job.parent_id == parent)
+        statement = statement.where(tables.Job.parent_id == (None if parent == "none" else parent))
     for pair in label:
         key, _, value = pair.partition("=")
         statement = statement.where(tables.Job.labels[key].as_string() == value)

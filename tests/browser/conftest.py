@@ -1,3 +1,4 @@
+import base64
 import time
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,15 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 #: As short as a training can be that learns more than the best constant image.
 LESSON = {"epochs": 2, "batch_size": 8, "learning_rate": 0.01}
+DROP = """
+    const files = new DataTransfer();
+    for (const [name, content] of arguments[0]) {
+      const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+      files.items.add(new File([bytes], name));
+    }
+    const drop = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
+    document.querySelector(".drop").dispatchEvent(drop);
+"""
 CHECKS = Path(__file__).with_name("accessibility.js").read_text()
 
 
@@ -69,6 +79,12 @@ class Page:
             return False
 
         self.wait(pressed, f"no button {words!r}")
+
+    def choose(self, file: Path) -> None:
+        self.one("input[type=file]").send_keys(str(file))
+
+    def drop(self, files: list[tuple[str, bytes]]) -> None:
+        self.run(DROP, [(name, base64.b64encode(content).decode()) for name, content in files])
 
     def run(self, script: str, *arguments):
         return self.driver.execute_script(script, *arguments)

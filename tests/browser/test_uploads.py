@@ -1,6 +1,5 @@
 """Files by hand and by drop, and names that strangers write."""
 
-import base64
 import io
 
 import numpy as np
@@ -16,10 +15,6 @@ NASTY = [
 ]
 
 
-def send(page, path) -> None:
-    page.one("input[type=file]").send_keys(str(path))
-
-
 def test_a_model_comes_in_and_a_bad_file_says_why(page, tmp_path):
     page.open("/models", "Drop an autoencoder here")
     good, bad = tmp_path / "brought along.safetensors", tmp_path / "broken.safetensors"
@@ -27,28 +22,13 @@ def test_a_model_comes_in_and_a_bad_file_says_why(page, tmp_path):
     bad.write_bytes(b"not a network at all")
     page.one("#architecture").send_keys("blk_2_fil_4")
     page.one("#input").send_keys("16x16x1")
-    send(page, good)
+    page.choose(good)
     page.see("ready: brought along")
     assert page.errors() == []
-    send(page, bad)
+    page.choose(bad)
     page.see("safetensors", 30)
     page.wait(lambda: page.all(".uploads [role=alert] .why"), "the file was not refused")
     assert all("422" in message for message in page.errors())
-
-
-DROP = """
-    const files = new DataTransfer();
-    for (const [name, content] of arguments[0]) {
-      const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
-      files.items.add(new File([bytes], name));
-    }
-    const drop = new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true });
-    document.querySelector(".drop").dispatchEvent(drop);
-"""
-
-
-def drop(page, files: list[tuple[str, bytes]]) -> None:
-    page.run(DROP, [(name, base64.b64encode(content).decode()) for name, content in files])
 
 
 def png(grey: int) -> bytes:
@@ -60,7 +40,7 @@ def png(grey: int) -> bytes:
 @pytest.mark.slow
 def test_two_hundred_images_become_one_dataset(page, api):
     page.open("/datasets", "Drop images here")
-    drop(page, [(f"{number % 150} é.png", png(number)) for number in range(200)])  # two folders, some names twice
+    page.drop([(f"{number % 150} é.png", png(number)) for number in range(200)])  # two folders, some names twice
     page.see("ready: 200 images")
     (dataset,) = [each for each in api.get("/v1/datasets").json()["items"] if each["name"] == "200 images"]
     assert dataset["splits"]["train"]["count"] == 200
@@ -73,7 +53,7 @@ def test_two_hundred_images_become_one_dataset(page, api):
 
 def test_two_hundred_other_files_are_refused_in_words(page):
     page.open("/datasets", "Drop images here")
-    drop(page, [(f"{number}.txt", b"x") for number in range(200)])
+    page.drop([(f"{number}.txt", b"x") for number in range(200)])
     page.see("Those are 200 files").see("Nothing was sent")
     assert page.errors() == []
 
@@ -81,7 +61,7 @@ def test_two_hundred_other_files_are_refused_in_words(page):
 @pytest.mark.slow
 def test_a_name_of_three_hundred_characters_is_cut(page, api, digits):
     page.open("/datasets", "Drop images here")
-    drop(page, [("n" * 300, npz(x=digits["x_test"][:4]))])
+    page.drop([("n" * 300, npz(x=digits["x_test"][:4]))])
     page.see("ready: nnnnn")
     page.check()
     assert "n" * 200 in [each["name"] for each in api.get("/v1/datasets").json()["items"]]

@@ -15,7 +15,7 @@ def paths(things) -> dict[str, str]:
         "/jobs": "succeeded",
         f"/jobs/{things['capture']}": "Open the flashcards",
         f"/jobs/{things['learn']}": "Open the learner",
-        f"/jobs/{things['analyze']}": "recommended r",
+        f"/jobs/{things['analyze']}": "Recommended r",
         f"/jobs/{things['failed']}": "ran out of its time",
         "/models": "blk_2_fil_4",
         f"/models/{things['model']}": "Lineage",

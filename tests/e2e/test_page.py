@@ -1,14 +1,17 @@
 """The page as a browser gets it: closed in by its policy, self-contained, small, and of one piece."""
 
+import json
 import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import service.page
+from flashcards.contract.specs import JobSpec
 from service.page.routes import VIEWS
 
 STATIC = Path(service.page.__file__).parent / "static"
@@ -151,6 +154,17 @@ class TestScripts:
         copy.write_text(script.read_text())
         done = subprocess.run([node, "--check", copy], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
+
+
+def test_what_scripts_leave_out_is_so_anyway():
+    """A line that was copied from the page asks for the same as the job that it was copied from."""
+    (found,) = re.findall(r"^const DEFAULTS = \{(.*)\};$", (STATIC / "copy.js").read_text(), re.M)
+    table = json.loads("{" + re.sub(r"(\w+): ", r'"\1": ', found) + "}")
+    kinds = get_args(get_args(JobSpec)[0])
+    for name, value in table.items():
+        fields = [kind.model_fields[name].default for kind in kinds if name in kind.model_fields]
+        assert fields, name
+        assert set(fields) == {value}, name
 
 
 def test_nothing_in_the_files_points_elsewhere():

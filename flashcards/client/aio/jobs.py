@@ -99,7 +99,7 @@ class Jobs:
         cursor: str | None = None,
         parent: str | None = None,
     ) -> Page[JobSummary]:
-        """One page, newest first; its `next_cursor` asks for the next. With `parent`, the tasks of a comparison."""
+        """One page, newest first; its `next_cursor` asks for the next. `parent`: its children; `none`: no children."""
         labels = [f"{key}={value}" for key, value in (label or {}).items()]
         params = {"state": state, "kind": kind, "label": labels, "parent": parent, "limit": limit, "cursor": cursor}
         return await self._http.get(Page[JobSummary], PATH, params)

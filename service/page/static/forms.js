@@ -56,7 +56,7 @@ export const go = (id) => (location.href = address(id));
 export const queue = async (spec) => go((await post("/v1/jobs", spec)).id);
 
 export const STRATEGIES = [
-  ["flashcards", "flashcards: replays cards, keeps no image"],
+  ["flashcards", "flashcards: replays cards"],
   ["naive", "naive: keeps nothing"],
   ["coreset", "coreset: keeps some images"],
   ["joint", "joint: keeps all images"],
@@ -73,10 +73,10 @@ const FOR_CLASSES = [
 ];
 
 export const SCENARIOS = [
-  ["reconstruction", "reconstruction: an autoencoder gives images back"],
-  ["denoising", "denoising: it takes noise away"],
-  ["task_incremental", "task_incremental: a classifier, new classes with every task"],
-  ["new_instance", "new_instance: a classifier, the same classes in another light"],
+  ["reconstruction", "reconstruction: gives images back"],
+  ["denoising", "denoising: takes noise away"],
+  ["task_incremental", "task_incremental: new classes a task"],
+  ["new_instance", "new_instance: old classes, new images"],
 ];
 
 /** Does what learns say what images show? */

@@ -14,6 +14,7 @@ export const standing = { workers: null };
 
 export const idHere = () => decodeURIComponent(location.pathname.split("/")[2] ?? "");
 export const maySee = () => session?.signed_in;
+export const isLocked = () => Boolean(session?.locked);
 export const mayWrite = () => session?.scopes.includes("write");
 
 /** Shows the view again and again while it can be seen. `show` may answer how many ms the next look can wait. */

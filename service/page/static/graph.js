@@ -18,9 +18,12 @@ export function lineageGraph({ model, job, made_from: from, flashcards, used_by:
   })));
   const width = shown.length * (BOX_WIDTH + GAP_X) - GAP_X + 4;
   const ways = places.slice(1).flatMap((column, place) => column.flatMap((end) => places[place].map((start) => way(start, end))));
-  return h("div", { class: "graph", role: "region", "aria-label": "Lineage", tabindex: 0 },
+  const node = h("div", { class: "graph", role: "region", "aria-label": "Lineage", tabindex: 0 },
     h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": "What it was made from, and what was made of it" },
       ...ways, ...places.flat().map((place) => box(place, place.id === model, place.id === model ? title : names[place.id]))));
+  const here = places.findIndex((column) => column.some(({ id }) => id === model));
+  requestAnimationFrame(() => (node.scrollLeft = places[here][0].x + BOX_WIDTH / 2 - node.clientWidth / 2)); // where it is wider than the screen
+  return node;
 }
 
 function way(start, end) {

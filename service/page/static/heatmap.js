@@ -3,8 +3,8 @@
 import { h } from "./dom.js";
 import { figure } from "./words.js";
 
-const [CELL_WIDTH, CELL_HEIGHT, LEFT, TOP] = [104, 44, 150, 40];
-const LONGEST = 15;
+const [CELL_WIDTH, CELL_HEIGHT, LEFT, TOP] = innerWidth < 760 ? [74, 44, 84, 40] : [104, 44, 150, 40];
+const LONGEST = innerWidth < 760 ? 9 : 15;
 const STRONGEST = 0.62; // of the ink under a number, so that the number can still be read
 
 export function heatmap({ tasks, versions, matrix, estimated, metric }) {

@@ -39,7 +39,7 @@ export function took({ started_at: from, ended_at: to, state }) {
 
 export function jobRow(job) {
   const labels = Object.entries(job.labels ?? {}).map(([name, value]) => h("span", { class: "chip" }, h("bdi", {}, value ? `${name}: ${value}` : name)));
-  if (job.parent) labels.push(h("span", { class: "chip" }, "of a comparison"));
+  if (job.parent) labels.push(h("span", { class: "chip" }, job.kind === "shard" ? "of a capture" : "of a comparison"));
   return h("li", { "data-key": job.id },
     h("div", {}, h("div", { class: "line" }, h("a", { class: "open", href: place(job) }, job.kind, h("span", { class: "unseen" }, ` ${short(job.id)}`)), stateBadge(job)),
       labels.length ? h("div", { class: "line" }, labels) : null),

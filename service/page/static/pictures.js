@@ -15,10 +15,13 @@ const SHOWS = [
   [/^matrix\.png$/, "The error on each task after each task"],
   [/^forgetting\.png$/, "What was forgotten as the tasks went on"],
   [/^comparison\.png$/, "Strategies beside each other"],
+  [/^confusion\.png$/, "What images of each class were taken for"],
+  [/^calibration\.png$/, "How often it is right when it is that sure"],
   [/^matrices\.png$/, "The matrix of each strategy"],
 ];
 /** Made of small images, every pixel of which is to be seen; the others are drawings. */
 const TILES = /^(sheet|source|cards|reconstructions|neighbours)/;
+const STRIP = /^reconstructions/;
 /** Drawn here already, from the numbers. */
 const DOUBLE = new Set(["matrix.png", "forgetting.png"]);
 
@@ -29,7 +32,7 @@ export function pictureWords(name) {
 
 export function picture(job, name, words = pictureWords(name)) {
   const source = `/v1/jobs/${job}/artifacts/${encodeURIComponent(name)}`;
-  return h("figure", { class: TILES.test(name) ? null : "drawing", "data-key": `${job}-${name}` },
+  return h("figure", { class: !TILES.test(name) ? "drawing" : STRIP.test(name) ? "strip" : null, "data-key": `${job}-${name}` },
     h("a", { href: source }, h("img", { class: TILES.test(name) ? "pixels" : null, src: source, alt: words, loading: "lazy" })), h("figcaption", {}, words));
 }
 

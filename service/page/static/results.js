@@ -3,18 +3,20 @@
 import { chart } from "./chart.js";
 import { h } from "./dom.js";
 import { facts, figures } from "./links.js";
-import { bytes, count, figure, lasting } from "./words.js";
+import { bytes, count, figure, lasting, plain } from "./words.js";
 
 const isCurve = (value) => Array.isArray(value) && value.length > 1 && value.every((each) => typeof each === "number");
 const UNITS = { seconds: lasting, parameters: count, cards_size: bytes, parent_parameters: count };
 const FEW = 8; // fields: shown at once
 const HEADLINES = ["validation_mae", "mae", "psnr", "ssim", "accuracy", "recommended_r", "flsd", "precision", "recall", "constant_mae", "forgetting"];
 
+const CALLED = { validation_mae: "Validation MAE", mae: "MAE", psnr: "PSNR", ssim: "SSIM", flsd: "FLSD", recommended_r: "Recommended r", constant_mae: "MAE of the best constant image" };
+
 export function resultPart({ result, kind }, named) {
   if (!result) return null;
   const fields = Object.entries(result).filter(([name, value]) => value != null && !isCurve(value) && name !== "recipe" && name !== "measures");
   const made = ["model", "flashcards", "learner"].filter((name) => typeof result[name] === "string");
-  const large = HEADLINES.filter((name) => typeof result[name] === "number").map((name) => [name.replaceAll("_", " "), figure(result[name])]);
+  const large = HEADLINES.filter((name) => typeof result[name] === "number").map((name) => [CALLED[name] ?? `${name[0].toUpperCase()}${plain(name.slice(1))}`, figure(result[name])]);
   const rest = fields.filter(([name]) => !HEADLINES.includes(name)).map(([name, value]) => [name, UNITS[name] && typeof value === "number" ? UNITS[name](value) : value]);
   return h("div", { class: "stack" },
     large.length ? figures(large) : null,

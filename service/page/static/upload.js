@@ -11,9 +11,9 @@ const MOST_IMAGES = 20_000;
 const MOST_BYTES = 2 * 1024 ** 3; // of images that are packed together here
 const IMAGE = /\.(png|jpe?g|webp)$/i;
 
-/** A place to drop files. `fields()` are asked when a file goes, `onDone(item)` when it is there; with `packs` several images
- *  are one dataset. */
-export function dropZone({ path, title, hint, accept, packs = false, fields = () => ({}), onDone = () => {} }) {
+/** A place to drop files. `path` (that of the file, where it is a function) and `fields()` are asked when a file goes,
+ *  `made(answer)` is what came of it, `onDone(item)` is told of that; with `packs` several images are one dataset. */
+export function dropZone({ path, title, hint, accept, packs = false, fields = () => ({}), made = (item) => item, onDone = () => {} }) {
   const list = h("ul", { class: "uploads", "aria-live": "polite" });
   const input = h("input", { type: "file", id: "file", multiple: true, accept, on: { change: () => take(input.files) } });
   const zone = h("div", { class: "drop", on: { dragover, dragleave: () => (zone.dataset.over = "false"), drop } },
@@ -64,7 +64,8 @@ export function dropZone({ path, title, hint, accept, packs = false, fields = ()
     const entry = h("li", {}, h("strong", {}, h("bdi", {}, file.name)), bar, words);
     list.prepend(entry);
     try {
-      const item = await send(`${path}${query({ name: file.name.slice(0, 200), ...fields(file) })}`, file, entry, bar, words);
+      const to = typeof path === "function" ? path(file) : path;
+      const item = made(await send(`${to}${query({ name: file.name.slice(0, 200), ...fields(file) })}`, file, entry, bar, words));
       bar.remove();
       words.replaceChildren(`${bytes(file.size)}, ready: `, h("a", { href: address(item.id) }, h("bdi", {}, item.name)));
       onDone(item);
@@ -76,7 +77,7 @@ export function dropZone({ path, title, hint, accept, packs = false, fields = ()
     }
   }
 
-  return h("div", {}, zone, list);
+  return h("div", { class: "dropping" }, zone, list);
 }
 
 /** By XMLHttpRequest: fetch does not tell how much has gone. */

@@ -3,7 +3,7 @@ import { byId, fill, h } from "../dom.js";
 import { start } from "../frame.js";
 import { plain } from "../words.js";
 
-const TAGS = ["models", "datasets", "jobs", "flashcards", "learners", "storage", "keys", "health"];
+const TAGS = ["models", "datasets", "jobs", "flashcards", "learners", "bundles", "webhooks", "submissions", "storage", "keys", "health"];
 let spec = null;
 
 async function show() {

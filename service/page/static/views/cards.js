@@ -58,6 +58,12 @@ async function gone() {
   location.href = "/flashcards";
 }
 
+/** They are drawn to teach, not to look at. */
+const ROUGH = {
+  capsule: "Drawn around what the capsule knows of the data, wider than the data lies and with its blur undone: they look rougher than images, and a network learns more from them than from smooth ones.",
+  latent: "Random latents, decoded, with their blur undone. They need not look like images to hold what the network answers to them; with a capsule they come closer.",
+};
+
 /** The sheet; and, where the job still has the picture of it, the same cards before their first pass. */
 function hero(set, job) {
   const image = h("img", { src: `/v1/flashcards/${id}/sheet.png`, alt: "Contact sheet of the first cards" });
@@ -69,7 +75,7 @@ function hero(set, job) {
     image.src = isAfter ? `/v1/flashcards/${id}/sheet.png` : `/v1/jobs/${set.job}/artifacts/source.png`;
     words.textContent = isAfter ? `r = ${set.recipe.r}` : `r = 0: ${set.recipe.source}`;
   }
-  return h("figure", { class: "hero" }, image,
+  return h("figure", { class: "hero" }, image, ROUGH[set.recipe.source] ? h("figcaption", {}, ROUGH[set.recipe.source]) : null,
     hasSource ? h("div", { class: "slide" }, h("label", { for: "before" }, h("span", {}, `From ${set.recipe.source} to card`), words), slider) : null);
 }
 
@@ -77,7 +83,7 @@ function badges({ p1, p2, measures }) {
   const verdict = (value) => (value == null ? ["", "not known"] : value ? ["good", "holds"] : ["warn", "does not hold"]);
   const rows = [
     ["P1", ...(p1 == null && measures?.flsd != null ? ["", "no pass was taken"] : verdict(p1)), "The last pass moved every card by less than the smallest error on a real image: the network takes them for its own."],
-    ["P2", ...verdict(p2), "These passes brought the cards' latents as near to the data's as passes can."],
+    ["P2", ...(p2 == null && measures?.flsd != null ? ["", "no pass was taken"] : verdict(p2)), "These passes brought the cards' latents as near to the data's as passes can."],
     ["FLSD", measures?.flsd != null ? "live" : "", measures?.flsd != null ? figure(measures.flsd) : "not known", "Fréchet distance between latents of cards and of data: the smaller, the more alike they are."],
     ...(measures?.diversity != null ? [["Spread", measures.diversity > 0.5 ? "good" : "warn", figure(measures.diversity), "How far two cards lie apart, over how far two images do: far below 1 they have collapsed onto a few."]] : []),
   ];

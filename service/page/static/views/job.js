@@ -3,7 +3,7 @@ import { metricCharts } from "../chart.js";
 import { sameAs } from "../copy.js";
 import { button, byId, fill, h, part } from "../dom.js";
 import { idHere, mayWrite, start, wake } from "../frame.js";
-import { bar, stateBadge, took, verbs } from "../jobrow.js";
+import { bar, jobRows, stateBadge, took, verbs } from "../jobrow.js";
 import { facts, linkTo } from "../links.js";
 import { follow } from "../live.js";
 import { pictures } from "../pictures.js";
@@ -12,7 +12,7 @@ import { ENDED, ago, bytes, clock, date, eventWords, figure, jobWords, joined, p
 
 const KEPT = 300; // lines of the log and of the events that are shown
 const id = idHere();
-const seen = { job: null, metrics: {}, events: [], last: 0, named: new Map(), isLive: false, readAt: 0 };
+const seen = { job: null, metrics: {}, events: [], shards: [], last: 0, named: new Map(), isLive: false, readAt: 0 };
 let close = null;
 
 async function show() {
@@ -21,6 +21,7 @@ async function show() {
   if (seen.job.kind === "compare") return void location.replace(`/compare/${id}`);
   if (before !== seen.job.state) seen.named = await names(idsIn([seen.job.spec, seen.job.result]));
   await readMetrics(before !== seen.job.state);
+  if (seen.job.kind === "capture" && (seen.job.state === "waiting" || before !== seen.job.state)) seen.shards = (await get(`/v1/jobs?parent=${id}&order=oldest&limit=100`)).items;
   if (!close) listen();
   draw();
   return ENDED.has(seen.job.state) ? 10_000 : 4000;
@@ -67,11 +68,12 @@ function draw() {
   const isAtEnd = !log || log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
   fill(byId("job"), head(job), standing(job),
     part("Result", resultPart(job, named)),
+    part("Shards", seen.shards.length ? jobRows(seen.shards) : null),
     part("Pictures", pictures(job)),
     part("Curves", Object.keys(seen.metrics).length ? h("div", { class: "two" }, metricCharts(seen.metrics)) : null),
     part("Files", files.length ? fileTable(files) : null),
     part("What was asked for", more("Every field of it", false, facts(Object.entries(job.spec).filter(([name]) => name !== "kind" && name !== "labels"), named))),
-    part("The same from a script", sameAs(job.spec)),
+    job.kind === "shard" ? null : part("The same from a script", sameAs(job.spec)),
     part("Attempts", job.attempts.length ? attemptTable(job.attempts) : null),
     part("Events", seen.events.length ? eventList() : null),
     part("Log", logs.length ? h("pre", { class: "log", id: "log", tabindex: 0, role: "region", "aria-label": "Log" }, logs.slice(-KEPT).map(({ data }) => data.line ?? data.text).join("\n")) : null,

@@ -6,9 +6,16 @@ import { growing } from "../list.js";
 const filters = byId("filters");
 const chosen = () => Object.fromEntries(new FormData(filters));
 
+/** Of a comparison with thirty tasks, or a capture in shards, one line: the job that was asked for. */
+function asked() {
+  const { parts, ...fields } = chosen();
+  return { ...fields, parent: parts || fields.kind === "shard" ? null : "none" };
+}
+
 function fromAddress() {
   for (const [name, value] of new URLSearchParams(location.search))
-    if (filters.elements[name]) filters.elements[name].value = value;
+    if (name === "parts") filters.elements.parts.checked = Boolean(value);
+    else if (filters.elements[name]) filters.elements[name].value = value;
 }
 
 function toAddress() {
@@ -25,7 +32,7 @@ function draw(jobs) {
     : empty("No jobs yet", "Train on a ", h("a", { href: "/datasets" }, "dataset"), ", or capture cards from a ", h("a", { href: "/models" }, "model"), ".");
 }
 
-const show = growing("/v1/jobs", draw, chosen);
+const show = growing("/v1/jobs", draw, asked);
 fromAddress();
 
 filters.addEventListener("submit", (event) => {

@@ -3,6 +3,7 @@ import { chart } from "../chart.js";
 import { button, byId, empty, fill, h, part } from "../dom.js";
 import { idHere, mayWrite, painted, start, wake } from "../frame.js";
 import { heatmap } from "../heatmap.js";
+import { story } from "../imported.js";
 import { jobRows } from "../jobrow.js";
 import { facts, figures, linkTo } from "../links.js";
 import { picture } from "../pictures.js";
@@ -11,24 +12,27 @@ import { ago, bytes, figure, lasting, plain } from "../words.js";
 
 const id = idHere();
 let form = null;
+let lineage = null;
 
 async function show() {
   const [learner, { items: versions }, matrix, jobs] = await Promise.all([
     get(`/v1/learners/${id}`), get(`/v1/learners/${id}/versions?limit=200`), get(`/v1/learners/${id}/matrix`), get(`/v1/jobs?learner=${id}&limit=20`),
   ]);
+  lineage ??= await get(`/v1/learners/${id}/lineage`);
   const mine = jobs.items.filter(({ state }) => ["queued", "running", "failed"].includes(state));
   const made = await Promise.all(matrix.versions.map((number) => versions.find((each) => each.number === number)).filter((each) => each?.job).map((each) => maybe(`/v1/jobs/${each.job}`)));
   document.title = `${learner.name} · Flashcards`;
   const isUnderWay = mine.some(({ state }) => state !== "failed");
   fill(byId("learner"), head(learner), headline(learner, matrix, made.filter(Boolean).at(-1)?.result),
     part("At work", mine.length ? jobRows(mine.slice(0, 5)) : null),
-    h("div", { class: form ? "side" : "" },
-      part("Timeline", versions.length ? timeline(versions, learner, matrix.versions) : empty("It knows nothing yet", "Its first task makes version 1.")),
-      form ? part("Next task", h("div", { class: "panel" }, form)) : null),
     h("div", { class: "two" }, part("What it still knows", matrix.tasks.length ? h("div", { class: "panel" }, heatmap(matrix), withoutId(matrix),
       h("p", { class: "hint" }, `${matrix.metric === "accuracy" ? "Share of right answers" : "Mean error"} on each task after each version; darker is worse. ≈ where no test images are left and cards tell it. `, h("a", { href: `/v1/learners/${id}/matrix?format=csv`, download: "matrix.csv" }, "As CSV"))) : null),
     part("Forgetting", curves(matrix))),
+    h("div", { class: form ? "side" : "" },
+      part("Timeline", versions.length ? timeline(versions, learner, matrix.versions) : empty("It knows nothing yet", "Its first task makes version 1.")),
+      form ? part("Next task", h("div", { class: "panel" }, form)) : null),
     part("Before and after", beforeAfter(matrix, made.filter(Boolean))),
+    part("Before it came here", lineage.imported ? story(lineage.imported) : null),
     part("About it", h("div", { class: "panel" }, facts([["architecture", learner.architecture_name], ["images", learner.input], ["scenario", learner.scenario], ["noise", learner.noise], ["began with", learner.model], ["compare", learner.compare], ["keeps images", learner.keeps_data], ["id", h("code", {}, id)]]))));
   if (!form && mayWrite() && !learner.compare) {
     await painted();
@@ -93,7 +97,7 @@ function beforeAfter({ tasks, versions }, jobs) {
     const ends = seen.length > 1 ? [seen[0], seen.at(-1)] : seen;
     if (!ends.length) return null;
     return h("div", { class: "stack", "data-key": name }, h("h3", {}, h("bdi", {}, task)),
-      h("div", { class: "pictures" }, ends.map((job) => picture(job.id, name, `after version ${job.result?.version ?? versions.at(-1)}`))));
+      h("div", { class: "pictures pair" }, ends.map((job) => picture(job.id, name, `after version ${job.result?.version ?? versions.at(-1)}`))));
   });
   return rows.some(Boolean) ? h("div", { class: "stack" }, rows) : null;
 }

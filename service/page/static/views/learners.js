@@ -23,7 +23,7 @@ async function begin() {
   const asked = form([
     { name: "name", label: "Name", value: "line 7" },
     { name: "scenario", label: "Scenario", type: "select", value: "reconstruction", options: SCENARIOS },
-    { name: "model", label: "Begins with", type: "select", value: "", options: [["", "nothing: an architecture that knows nothing"], ...models.map(({ id, name }) => [id, name])] },
+    { name: "model", label: "Begins with", type: "select", value: "", options: [["", "nothing"], ...models.map(({ id, name }) => [id, name])] },
     { name: "architecture", label: "Architecture, if it begins with nothing", value: "blk_2_fil_32" },
   ], "Begin", async ({ model, architecture, ...rest }) => go((await post("/v1/learners", model ? { model, ...rest } : { architecture, ...rest })).id));
   asked.elements.scenario.addEventListener("change", () => suit(asked.elements));

@@ -7,11 +7,13 @@ import { ago, bytes, count } from "../words.js";
 
 const architecture = h("input", { type: "text", id: "architecture", maxlength: 1000, placeholder: "blk_4_fil_64", autocomplete: "off" });
 const input = h("input", { type: "text", id: "input", maxlength: 20, placeholder: "32x32x3", autocomplete: "off" });
+const isBundle = ({ name }) => /\.zip$/i.test(name);
 const zone = h("div", { class: "side" },
   dropZone({
-    path: "/v1/models", title: "Drop an autoencoder here", hint: "safetensors, a .pt state dict, or ONNX of any framework. It is checked before it is kept.", accept: ".safetensors,.pt,.pth,.onnx",
-    fields: (file) => ({ name: file.name.replace(/\.(safetensors|pt|pth|onnx)$/, "").slice(0, 200) || "model", architecture: architecture.value.trim(), input: input.value.trim() }),
-    onDone: wake,
+    path: (file) => (isBundle(file) ? "/v1/bundles" : "/v1/models"), title: "Drop an autoencoder here", accept: ".safetensors,.pt,.pth,.onnx,.zip",
+    hint: "safetensors, a .pt state dict, ONNX of any framework, or the bundle of another installation. It is checked before it is kept.",
+    fields: (file) => (isBundle(file) ? { name: null } : { name: file.name.replace(/\.(safetensors|pt|pth|onnx)$/, "").slice(0, 200) || "model", architecture: architecture.value.trim(), input: input.value.trim() }),
+    made: ({ model, learner, ...item }) => model ?? learner ?? item, onDone: wake,
   }),
   h("div", { class: "panel form" }, h("h2", {}, "What it is"),
     h("div", {}, h("label", { for: "architecture" }, "Architecture"), architecture, h("p", { class: "hint" }, "Empty: as the file's metadata says. An ONNX file needs none.")),
