@@ -1,47 +1,21 @@
 """Files that come in parts: the same model or dataset in the end, and nothing else in between."""
 
-import time
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 import numpy as np
 import pytest
 from making import make_key, npz, weights
-from pieces import begin, content_digest, digest_of, piece, put, send
-from service_process import running_service
+from pieces import PART_BYTES, begin, content_digest, digest_of, piece, put, send
 
 QUERY = {"name": "net", "architecture": "blk_2_fil_4", "input": "16x16x1"}
-PART = 1000
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    """A service whose parts are small, and where what is let go is collected at once."""
-    settings = {"threads": 1, "upload_part_bytes": PART, "collect_seconds": 0.2, "reap_seconds": 0.1}
-    folder = tmp_path_factory.mktemp("parts")
-    keys = {"admin_key_file": folder / "admin-key"}
-    with running_service(folder / "home", collect_grace_seconds=60, **keys, **settings) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def knock(small):
-    def knock(key: str) -> httpx.Client:
-        return httpx.Client(base_url=small.url, timeout=60, headers={"Authorization": f"Bearer {key}"})
-
-    return knock
-
-
-@pytest.fixture(scope="module")
-def admin(small, knock):
-    with knock((small.home.parent / "admin-key").read_text().strip()) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def api(admin, knock):
-    with knock(make_key(admin, tenant="alice", scopes=["read", "write"])) as client:
-        yield client
+def api(alice):
+    return alice
 
 
 def images(seed: int, count: int = 40) -> bytes:
@@ -62,7 +36,7 @@ class TestTheWay:
     def test_a_model_is_the_one_that_a_plain_upload_makes(self, api):
         sent = weights(seed=1)
         upload = send(api, sent)
-        assert (upload["missing"], upload["parts"], upload["became"]) == ([], -(-len(sent) // PART), None)
+        assert (upload["missing"], upload["parts"], upload["became"]) == ([], -(-len(sent) // PART_BYTES), None)
         made = complete(api, upload)
         assert made.status_code == 201, made.text
         plain = api.post("/v1/models", params=QUERY, content=sent)
@@ -97,7 +71,7 @@ class TestTheWay:
 
     def test_a_file_of_one_part(self, api):
         sent = npz(x=np.zeros((2, 4, 4), np.uint8))
-        assert len(sent) < PART
+        assert len(sent) < PART_BYTES
         made = complete(api, send(api, sent), "/v1/datasets").json()
         assert api.get(f"/v1/datasets/{made['id']}/file").content == sent
 
@@ -113,20 +87,18 @@ class TestTheWay:
         assert after.status_code == 201, "another file of the same bytes"
         api.delete(f"/v1/uploads/{after.json()['id']}")
 
-    def test_parts_go_when_it_has_become_something(self, api, small):
+    def test_parts_go_when_it_has_become_something(self, api, locked):
         sent = weights(seed=5)
         upload = send(api, sent)
         parts = [digest_of(piece(upload, sent, part)) for part in range(1, upload["parts"] + 1)]
-        there = small.home / "store" / "alice"
-        kept_for = {item["digest"]: item["kept_for"] for item in everything(api)}
-        assert kept_for[parts[1]] == [f"{upload['id']}/parts/2"]
-        assert all((there / digest).exists() for digest in parts)
+        assert all(file_of(api, digest)["kept_for"] for digest in parts)
+        assert file_of(api, parts[1])["kept_for"] == [f"{upload['id']}/parts/2"]
         assert complete(api, upload).status_code == 201
-        assert eventually(lambda: not any((there / digest).exists() for digest in parts))
-        assert (there / digest_of(sent)).exists()
-        assert not any((small.home / "spool").iterdir())
+        assert not any(is_kept(api, digest) for digest in parts)
+        assert is_kept(api, digest_of(sent))
+        assert not any((locked.home / "spool").iterdir())
 
-    def test_deleted_it_is_gone_with_its_parts(self, api, small):
+    def test_deleted_it_is_gone_with_its_parts(self, api):
         sent = weights(seed=6)
         upload = send(api, sent)
         assert upload["id"] in [item["id"] for item in api.get("/v1/uploads").json()["items"]]
@@ -138,8 +110,7 @@ class TestTheWay:
             complete(api, upload),
         ):
             refused(answer, 404, "not-found")
-        part = small.home / "store" / "alice" / digest_of(piece(upload, sent, 1))
-        assert eventually(lambda: not part.exists())
+        assert not is_kept(api, digest_of(piece(upload, sent, 1)))
 
 
 class TestOnce:
@@ -151,7 +122,7 @@ class TestOnce:
         assert second.headers["idempotency-replayed"] == "true"
         refused(complete(api, upload, **QUERY | {"name": "other"}), 409, "upload-complete")
         refused(complete(api, upload, "/v1/datasets"), 409, "upload-complete")
-        refused(put(api, upload, 1, b"x" * PART), 409, "upload-complete")
+        refused(put(api, upload, 1, b"x" * PART_BYTES), 409, "upload-complete")
 
     def test_with_a_key_as_any_other_post(self, api):
         upload, headers = send(api, weights(seed=8)), {"Idempotency-Key": "parts-8"}
@@ -203,29 +174,29 @@ class TestBadInput:
         sent = weights(seed=12)
         upload = begin(api, sent)
         for part in (0, upload["parts"] + 1, 10**9, "x"):
-            answer = api.put(f"/v1/uploads/{upload['id']}/parts/{part}", content=b"x" * PART)
+            answer = api.put(f"/v1/uploads/{upload['id']}/parts/{part}", content=b"x" * PART_BYTES)
             refused(answer, 422, "invalid")
             assert answer.json()["errors"][0]["field"] == "path.part"
 
-    def test_too_much_and_too_little_announced_or_not(self, api, small):
+    def test_too_much_and_too_little_announced_or_not(self, api, locked):
         sent = weights(seed=13)
         upload = begin(api, sent)
-        refused(put(api, upload, 1, b"x" * (PART + 1)), 413, "too-large")
-        refused(put(api, upload, 1, b"x" * (PART - 1)), 422, "invalid")
+        refused(put(api, upload, 1, b"x" * (PART_BYTES + 1)), 413, "too-large")
+        refused(put(api, upload, 1, b"x" * (PART_BYTES - 1)), 422, "invalid")
         refused(put(api, upload, 1, b""), 422, "invalid")
         path = f"/v1/uploads/{upload['id']}/parts/1"
         refused(api.put(path, content=(b"x" * 100 for _ in range(11))), 413, "too-large")
         refused(api.put(path, content=(b"x" * 100 for _ in range(9))), 422, "invalid")
-        refused(put(api, upload, upload["parts"], b"x" * PART), 413, "too-large")
+        refused(put(api, upload, upload["parts"], b"x" * PART_BYTES), 413, "too-large")
         assert api.get(f"/v1/uploads/{upload['id']}").json()["missing"] == upload["missing"]
-        assert not any((small.home / "spool").iterdir())
+        assert not any((locked.home / "spool").iterdir())
 
     def test_a_part_that_was_damaged_on_the_way(self, api):
         upload = begin(api, weights(seed=14))
-        damaged = put(api, upload, 1, b"y" * PART, **{"Content-Digest": content_digest(b"x" * PART)})
+        damaged = put(api, upload, 1, b"y" * PART_BYTES, **{"Content-Digest": content_digest(b"x" * PART_BYTES)})
         refused(damaged, 422, "digest-mismatch")
         for header in ("sha-256=x", "sha-256=:AAAA:", "md5=:1B2M2Y8AsgTpgAmY7PhCfg==:"):
-            refused(put(api, upload, 1, b"x" * PART, **{"Content-Digest": header}), 422, "invalid")
+            refused(put(api, upload, 1, b"x" * PART_BYTES, **{"Content-Digest": header}), 422, "invalid")
         assert 1 in api.get(f"/v1/uploads/{upload['id']}").json()["missing"]
 
     def test_a_part_is_missing(self, api):
@@ -235,18 +206,18 @@ class TestBadInput:
     def test_another_file_than_was_announced_can_be_mended(self, api):
         sent = weights(seed=16)
         upload = send(api, sent, but=(2,))
-        put(api, upload, 2, b"z" * PART)
+        put(api, upload, 2, b"z" * PART_BYTES)
         assert digest_of(sent) in refused(complete(api, upload), 422, "digest-mismatch")
         put(api, upload, 2, piece(upload, sent, 2))
         assert complete(api, upload).status_code == 201
 
-    def test_a_file_that_is_no_good_is_refused_by_the_same_checks(self, api, small):
+    def test_a_file_that_is_no_good_is_refused_by_the_same_checks(self, api, locked):
         sent = weights(seed=17)[:-7]
         upload = send(api, sent)
         theirs, ours = api.post("/v1/models", params=QUERY, content=sent), complete(api, upload)
         refused(ours, 422, "unfit-file")
         assert ours.json() | {"instance": ""} == theirs.json() | {"instance": ""}
-        assert not any((small.home / "spool").iterdir())
+        assert not any((locked.home / "spool").iterdir())
 
     def test_a_wrong_word_costs_no_second_upload(self, api):
         upload = send(api, weights(seed=18))
@@ -302,26 +273,23 @@ class TestOthers:
             refused(narrow.post("/v1/uploads", json={"digest": digest_of(second), "size": len(second)}), 403, "quota")
 
 
-def test_one_that_nobody_goes_on_with_goes(tmp_path):
-    settings = {"threads": 1, "upload_part_bytes": PART, "collect_seconds": 0.2, "reap_seconds": 0.1}
-    with running_service(tmp_path / "home", upload_hours=1.5 / 3600, **settings) as service:
-        with httpx.Client(base_url=service.url, timeout=60) as api:
-            sent = weights()
-            upload = send(api, sent)
-            assert eventually(lambda: not [path for path in (service.home / "store").rglob("*") if path.is_file()])
-            refused(complete(api, upload), 404, "not-found")
-            refused(put(api, upload, 1, piece(upload, sent, 1)), 404, "not-found")
-            assert api.get("/v1/uploads").json()["items"] == []
+def test_one_that_nobody_goes_on_with_is_there_no_more(api, locked):
+    sent = weights(seed=22)
+    upload = send(api, sent)
+    with closing(sqlite3.connect(locked.home / "flashcards.db", timeout=60)) as ledger, ledger:
+        ledger.execute("UPDATE upload SET expires_at = 0 WHERE id = ?", [upload["id"]])
+    refused(complete(api, upload), 404, "not-found")
+    refused(put(api, upload, 1, piece(upload, sent, 1)), 404, "not-found")
+    assert upload["id"] not in [item["id"] for item in api.get("/v1/uploads").json()["items"]]
+    assert begin(api, sent)["id"] != upload["id"]
 
 
-def everything(api) -> list[dict]:
-    return api.get("/v1/storage", params={"limit": 200}).json()["items"]
+def file_of(api, digest: str) -> dict | None:
+    items = api.get("/v1/storage", params={"limit": 200}).json()["items"]
+    return next((item for item in items if item["digest"] == digest), None)
 
 
-def eventually(holds, seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
+def is_kept(api, digest: str) -> bool:
+    """Else it may be collected, without any grace."""
+    file = file_of(api, digest)
+    return file is not None and (file["kept_for"] != [] or file["expires_at"] > file["created_at"])

@@ -5,6 +5,9 @@ import hashlib
 
 import httpx
 
+#: So small that a file of a test has several.
+PART_BYTES = 1000
+
 
 def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
