@@ -7,6 +7,7 @@ the answer is kept, for those who did not hear it.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import structlog
@@ -132,6 +133,15 @@ def close(session: Session, settings: Settings, tenant: str, upload_id: str, ans
     row.answer = asdict(answer)
     row.expires_at = now() + settings.idempotency_hours * 3600
     _let_parts_go(session, row)
+
+
+def clear_landed(db: Database, store: Store, tenant: str, upload_id: str) -> None:
+    """What was put into the bucket is of no use any more. What stays behind here goes with the row."""
+    with db.read() as session:
+        linked = session.scalar(select(Upload.linked).where(Upload.tenant == tenant, Upload.id == upload_id))
+    if linked:
+        with suppress(StoreAway):
+            landing.clear(store, tenant, upload_id)
 
 
 def discard(session: Session, row: Upload) -> None:

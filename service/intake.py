@@ -142,7 +142,11 @@ class Keeping:
             quota.check_room(session, self.principal)
             return self.once.keep(session, self.mark, self.status, answer.body, answer.location)
 
-        return blobs.keep_all(self.house.db, self.house.store, self.principal.tenant, files, put_on_record)
+        db, store, tenant = self.house.db, self.house.store, self.principal.tenant
+        answer = blobs.keep_all(db, store, tenant, files, put_on_record)
+        if self.upload_id is not None:
+            uploads.clear_landed(db, store, tenant, self.upload_id)
+        return answer
 
 
 def _location(made: BaseModel) -> str:
