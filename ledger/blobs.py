@@ -1,7 +1,7 @@
 """Whatever the record refers to is in the store. How that holds while others upload, delete and collect.
 
-A blob is a row here and an object in the store. Models, datasets, flashcards, versions of learners and artifacts refer
-to it by digest. The row is the lock: who makes a reference and who collects take turns on it.
+A blob is a row here and an object in the store. Models, datasets, flashcards, versions of learners, artifacts and
+parts of uploads refer to it by digest. The row is the lock: who makes a reference and who collects take turns on it.
 
 - Before bytes are put, the row is written and touched in a transaction of its own (`announce`), so that a collector
   finds it fresh for the length of the grace. The bytes are put always, also where the row was there.
@@ -36,7 +36,18 @@ from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import StoreAway
 from ledger.store import Kept, Store
-from ledger.tables import Artifact, Blob, Dataset, Flashcards, Job, Model, Version, VersionCapsule
+from ledger.tables import (
+    Artifact,
+    Blob,
+    Dataset,
+    Flashcards,
+    Job,
+    Model,
+    Upload,
+    UploadPart,
+    Version,
+    VersionCapsule,
+)
 
 TRIES = 5
 GRACE_TOO_SHORT = "the file was collected before it was on record: the grace is shorter than an upload takes"
@@ -63,6 +74,8 @@ _tenant = select(Job.tenant).where(Job.id == Artifact.job_id).correlate(Artifact
 _ended_at = select(Job.ended_at).where(Job.id == Artifact.job_id).correlate(Artifact).scalar_subquery()
 _name = Artifact.job_id + "/" + Artifact.name
 _version = Version.learner_id + "/versions/" + cast(Version.number, String)
+_part = UploadPart.upload_id + "/parts/" + cast(UploadPart.number, String)
+_goes_at = select(Upload.expires_at).where(Upload.id == UploadPart.upload_id).correlate(UploadPart).scalar_subquery()
 _capsule = VersionCapsule.learner_id + "/versions/" + cast(VersionCapsule.number, String) + "/capsules/"
 
 REFERENCES: dict[str, tuple[Reference, ...]] = {
@@ -85,7 +98,10 @@ REFERENCES: dict[str, tuple[Reference, ...]] = {
     ),
     "artifacts": (Reference(_tenant, Artifact.digest, _name, where=(Artifact.role == "product",)),),
     "resume_points": (Reference(_tenant, Artifact.digest, _name, _ended_at, (Artifact.role == "resume_point",)),),
+    "uploads": (Reference(UploadPart.tenant, UploadPart.digest, _part, _goes_at),),
 }
+#: Without what is on its way, and goes when it has arrived.
+ARRIVED = {kind: references for kind, references in REFERENCES.items() if kind != "uploads"}
 
 
 def is_needed(by: Mapping[str, tuple[Reference, ...]] = REFERENCES) -> ColumnElement[bool]:

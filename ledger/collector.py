@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy import delete, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ledger import landing
 from ledger.blobs import is_needed
 from ledger.clock import now
 from ledger.db import Database
@@ -70,7 +71,8 @@ def collect_one(db: Database, store: Store, grace_seconds: float, tenant: str, d
 
 
 def adopt_strays(db: Database, store: Store, grace_seconds: float) -> int:
-    """Objects without a row get one, untouched since ever, and with it the way of all others; old drafts just go.
+    """Objects without a row get one, untouched since ever, and with it the way of all others; old drafts just go,
+    and so does what was put into the bucket for an upload that is not on record any more.
 
     Only names that we could have given, and only after the grace: a younger one may be on its way to a row.
     """
@@ -111,6 +113,7 @@ def _unneeded(db: Database, grace_seconds: float, mark: Mark | None) -> tuple[li
 def _adopt(db: Database, store: Store, entries: list[Found]) -> int:
     found = 0
     blobs: dict[tuple[str, str], int] = {}
+    found += landing.clear_strays(db, store, entries)
     for entry in entries:
         match = KEY.fullmatch(entry.key)
         if match and match["draft"]:

@@ -6,6 +6,10 @@ LedgerError
 ├── Unfit             a spec that does not go with what exists (carries the field)
 ├── TooManyJobs       the key's quota of unfinished jobs is used up
 ├── NoRoom            the key's quota of stored bytes is used up
+├── Incomplete        parts of an upload are missing
+├── Complete          an upload has become a resource before
+├── WrongDigest       what came is not what was announced
+├── NoLinks           the store gives no links that files can be put to
 ├── StoreAway         the store of files does not answer, or refuses us
 ├── BackupError       a backup cannot be taken, or not be restored here
 ├── TrackerAway       the tracking server does not answer
@@ -40,6 +44,22 @@ class TooManyJobs(LedgerError):
 
 
 class NoRoom(LedgerError):
+    pass
+
+
+class Incomplete(LedgerError):
+    pass
+
+
+class Complete(LedgerError):
+    pass
+
+
+class WrongDigest(LedgerError):
+    pass
+
+
+class NoLinks(LedgerError):
     pass
 
 

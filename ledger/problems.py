@@ -4,7 +4,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flashcards.contract.resources import FieldProblem, Problem
-from ledger.errors import Conflict, LedgerError, NoRoom, NotFound, StoreAway, TooManyJobs, TrackerAway, Unfit
+from ledger.errors import (
+    Complete,
+    Conflict,
+    Incomplete,
+    LedgerError,
+    NoLinks,
+    NoRoom,
+    NotFound,
+    StoreAway,
+    TooManyJobs,
+    TrackerAway,
+    Unfit,
+    WrongDigest,
+)
 
 NO_SENSE = "The request does not make sense"
 LEDGER_ERRORS: dict[type[LedgerError], tuple[int, str, str]] = {
@@ -13,6 +26,10 @@ LEDGER_ERRORS: dict[type[LedgerError], tuple[int, str, str]] = {
     Unfit: (422, "invalid", "The request does not go with what exists"),
     TooManyJobs: (429, "quota", "This key's quota of jobs is used up"),
     NoRoom: (403, "quota", "This key's quota of storage is used up"),
+    Incomplete: (409, "upload-incomplete", "Parts of this upload are missing"),
+    Complete: (409, "upload-complete", "This upload has become something already"),
+    WrongDigest: (422, "digest-mismatch", "What came is not what was announced"),
+    NoLinks: (409, "no-links", "The store of this service gives no links"),
     StoreAway: (503, "store-away", "The store of files does not answer"),
     TrackerAway: (503, "tracker-away", "The tracking server does not answer"),
 }

@@ -4,10 +4,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from ledger import blobs
+from ledger.clock import now
 from ledger.errors import NoRoom, TooManyJobs
 from ledger.keys import Principal
 from ledger.steps import UNFINISHED
-from ledger.tables import ApiKey, Blob, Job, Tenant
+from ledger.tables import ApiKey, Blob, Job, Tenant, Upload
 
 
 def check_jobs(session: Session, principal: Principal, more: int = 1) -> None:
@@ -30,13 +31,18 @@ def jobs_left(session: Session, tenant: str, key_id: str | None) -> int | None:
 
 
 def check_room(session: Session, principal: Principal, size: int = 0) -> None:
-    """With what is on record, and `size` more bytes to come. What waits to be collected is not counted."""
+    """With what is on record, what uploads were begun for, and `size` more bytes to come.
+
+    What waits to be collected is not counted, nor are the parts of an upload: it counts as a whole from its beginning.
+    """
     most = principal.max_stored_bytes
     if most is None:
         return
     _one_at_a_time(session, principal.tenant)
-    kept = select(func.sum(Blob.size)).where(Blob.tenant == principal.tenant, blobs.is_needed())
-    stored = int(session.scalar(kept) or 0)
+    kept = select(func.sum(Blob.size)).where(Blob.tenant == principal.tenant, blobs.is_needed(blobs.ARRIVED))
+    open_ones = (Upload.tenant == principal.tenant, Upload.answer.is_(None), Upload.expires_at > now())
+    begun = select(func.sum(Upload.size)).where(*open_ones)
+    stored = int(session.scalar(kept) or 0) + int(session.scalar(begun) or 0)
     if stored + size > most:
         raise NoRoom(
             f"that would make {stored + size:,} bytes, and this key may bring what is kept to {most:,}. "

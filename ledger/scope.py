@@ -7,9 +7,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from ledger.errors import NotFound
-from ledger.tables import Dataset, Flashcards, Job, Learner, Model, Webhook
+from ledger.tables import Dataset, Flashcards, Job, Learner, Model, Upload, Webhook
 
-Owned = TypeVar("Owned", Model, Dataset, Flashcards, Learner, Job, Webhook)
+Owned = TypeVar("Owned", Model, Dataset, Flashcards, Learner, Job, Upload, Webhook)
 
 
 def scoped(table: type[Owned], tenant: str) -> Select[Owned]:

@@ -103,6 +103,7 @@ class Settings(BaseSettings):
 
     # What is allowed in
     max_upload_bytes: int = Field(default=8 * GIB, gt=0)
+    upload_part_bytes: int = Field(default=16 * 1024**2, gt=0, description="a part of a file that comes in parts")
     max_dataset_bytes: int = Field(default=16 * GIB, gt=0, description="inflated")
     max_body_bytes: int = Field(default=1024**2, gt=0, description="every route but uploads")
     max_product_bytes: int = Field(default=64 * GIB, gt=0, description="largest file a job may be asked to make")
@@ -127,12 +128,11 @@ class Settings(BaseSettings):
     unread_data_hours: float = Field(
         default=24, gt=0, description="data not to be retained, and never used, goes after"
     )
+    upload_hours: float = Field(default=24, gt=0, description="an upload that no further part comes for goes after")
     store_patience_seconds: float = Field(
         default=300, ge=0, description="a job waits this long for a store that does not answer"
     )
-    presign_seconds: float = Field(
-        default=300, ge=1, le=604800, description="a download link to an object store is good for"
-    )
+    presign_seconds: float = Field(default=300, ge=1, le=604800, description="a link to an object store is good for")
 
     # What a worker has
     queue: str = Field(default="cpu", pattern="^(cpu|gpu)$")

@@ -77,6 +77,7 @@ class Store:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._root = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        self._is_azure = parts.scheme == "az"
         self._store = _open_folder(self._root) if self._root else _open_bucket(url)
 
     def put(self, tenant: str, digest: str, path: Path) -> None:
@@ -107,7 +108,7 @@ class Store:
             except OSError as error:
                 if error.errno not in NO_LINK:
                     raise
-        chunks = self._chunks(_key(tenant, digest))
+        chunks = self.chunks_of(_key(tenant, digest))
         with to.open("xb") as file:  # never into a file that is there: it may be a link to a blob
             for chunk in chunks:
                 file.write(chunk)
@@ -118,7 +119,12 @@ class Store:
 
     def chunks(self, tenant: str, digest: str) -> Iterator[bytes]:
         """Raises FileNotFoundError where there is no such blob."""
-        return self._chunks(_key(tenant, digest))
+        return self.chunks_of(_key(tenant, digest))
+
+    def chunks_of(self, key: str) -> Iterator[bytes]:
+        with answering():
+            for chunk in self._store.get(key).stream(min_chunk_size=CHUNK):
+                yield bytes(chunk)
 
     def size(self, tenant: str, digest: str) -> int:
         """Raises FileNotFoundError where there is no such blob."""
@@ -133,17 +139,15 @@ class Store:
 
     def sign(self, tenant: str, digest: str, seconds: float) -> str | None:
         """An address that anybody can read this blob from, for a while. None: this store gives no addresses."""
-        if self._root is not None:
-            return None
-        try:
-            with answering():
-                return str(obstore.sign(self._store, "GET", _key(tenant, digest), timedelta(seconds=seconds)))
-        except StoreAway:
-            return None  # not every kind of credentials can sign
+        return self._sign("GET", _key(tenant, digest), seconds)
 
-    def list(self) -> Iterator[Found]:
+    def sign_put(self, key: str, seconds: float) -> str | None:
+        """An address that anybody can put bytes to. Azure wants a header that a link cannot carry."""
+        return None if self._is_azure else self._sign("PUT", key, seconds)
+
+    def list(self, below: str | None = None) -> Iterator[Found]:
         with answering():
-            for page in self._store.list(chunk_size=1000):
+            for page in self._store.list(below, chunk_size=1000):
                 for entry in page:
                     yield Found(entry["path"], int(entry["size"]), entry["last_modified"].timestamp())
 
@@ -163,10 +167,14 @@ class Store:
                 raise
             raise _away(error, passes=False) from error  # the bucket itself
 
-    def _chunks(self, key: str) -> Iterator[bytes]:
-        with answering():
-            for chunk in self._store.get(key).stream(min_chunk_size=CHUNK):
-                yield bytes(chunk)
+    def _sign(self, method: Any, key: str, seconds: float) -> str | None:
+        if self._root is not None:
+            return None
+        try:
+            with answering():
+                return str(obstore.sign(self._store, method, key, timedelta(seconds=seconds)))
+        except StoreAway:
+            return None  # not every kind of credentials can sign
 
 
 def hash_file(path: Path) -> Kept:

@@ -126,6 +126,34 @@ class Dataset(Table):
     __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"))
 
 
+class Upload(Table):
+    """A file that comes in parts (`ledger.uploads`). `answer` is what was said when it had become a resource."""
+
+    __tablename__ = "upload"
+    id: Mapped[str] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    digest: Mapped[str]  # of the whole file, as its sender says: it is no blob
+    size: Mapped[int]
+    part_size: Mapped[int]
+    linked: Mapped[bool] = mapped_column(default=False)  # somebody may put parts straight into the bucket
+    answer: Mapped[dict[str, Any] | None]
+    created_at: Mapped[float] = mapped_column(default=now())
+    expires_at: Mapped[float]
+    __table_args__ = (Index(None, "tenant", "id"), Index(None, "tenant", "digest"), Index(None, "expires_at"))
+
+
+class UploadPart(Table):
+    """A part that came through an API. What was put straight into the bucket has no row (`ledger.landing`)."""
+
+    __tablename__ = "upload_part"
+    upload_id: Mapped[str] = mapped_column(ForeignKey("upload.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    tenant: Mapped[str] = mapped_column(ForeignKey("tenant.id"))
+    digest: Mapped[str]
+    size: Mapped[int]
+    __table_args__ = (Index(None, "tenant", "digest"),)
+
+
 class Imported(Table):
     """Where a model or learner came from that a bundle brought, in the words of the bundle."""
 

@@ -13,7 +13,7 @@ from ledger.metrics_port import open_metrics_port
 from ledger.schema import ensure_schema
 from ledger.settings import Settings
 from ledger.store import Store
-from service import errors, openapi, telemetry, uploads
+from service import bodies, errors, openapi, telemetry
 from service import tracing as service_tracing
 from service.bundles.routes import router as bundles
 from service.datasets.routes import router as datasets
@@ -31,6 +31,7 @@ from service.reports.routes import router as reports
 from service.session.routes import router as session
 from service.storage.routes import router as storage
 from service.submissions.routes import router as submissions
+from service.uploads.routes import router as uploads
 from service.watch import Watch
 from service.webhooks.routes import router as webhooks
 
@@ -43,7 +44,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        uploads.clear_spool(settings)  # makes the home folder where there is none
+        bodies.clear_spool(settings)  # makes the home folder where there is none
         db = Database(settings.database)
         ensure_schema(db)
         watch = Watch(db, settings.event_poll_seconds)
@@ -86,6 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
         models,
         bundles,
         datasets,
+        uploads,
         jobs,
         submissions,
         reports,

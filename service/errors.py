@@ -21,6 +21,10 @@ LedgerError (ledger.errors)
 ├── Conflict             409  /problems/conflict
 ├── Unfit                422  /problems/invalid
 ├── TooManyJobs          429  /problems/quota
+├── Incomplete           409  /problems/upload-incomplete
+├── Complete             409  /problems/upload-complete
+├── WrongDigest          422  /problems/digest-mismatch
+├── NoLinks              409  /problems/no-links
 ├── StoreAway            503  /problems/store-away
 └── TrackerAway          503  /problems/tracker-away
 """

@@ -23,7 +23,9 @@ from service.errors import Foreign, ServiceError, TooLarge, TooOften, respond
 log = structlog.get_logger()
 
 #: Bodies of these are files: counted while they stream to the disk, against a limit of their own.
-UPLOADS = re.compile(r"POST /v1/models|POST /v1/datasets|POST /v1/bundles|PUT /v1/models/[^/]+/(?:probe|capsule)")
+UPLOADS = re.compile(
+    r"POST /v1/(?:models|datasets|bundles)|PUT /v1/models/[^/]+/(?:probe|capsule)|PUT /v1/uploads/[^/]+/parts/[^/]+"
+)
 HARDENING = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

@@ -1,9 +1,11 @@
 """`Idempotency-Key` at the door: reserve it, do the work once, keep the answer with the work."""
 
+import asyncio
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from fastapi import Response
 from sqlalchemy.exc import DBAPIError
@@ -16,6 +18,7 @@ from ledger.idempotency import Answer, InFlight
 from service.errors import OtherBody, TwinInFlight
 
 HOLD_ON_SECONDS = 20
+Done = TypeVar("Done")
 
 
 class Once:
@@ -93,6 +96,14 @@ def once(db: Database, tenant: str, key: str | None) -> Iterator[Once]:
     except BaseException:
         attempt.give_up()
         raise
+
+
+async def patiently(work: Callable[[], Done], hold_on: Callable[[], None]) -> Done:
+    """A large file takes a while to fetch, and the key is ours all that time."""
+    working = asyncio.create_task(asyncio.to_thread(work))
+    while not (await asyncio.wait({working}, timeout=HOLD_ON_SECONDS))[0]:
+        await asyncio.to_thread(hold_on)
+    return working.result()
 
 
 def _twin_in_flight() -> TwinInFlight:

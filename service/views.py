@@ -7,8 +7,9 @@ from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.keys import Key
 from flashcards.contract.results import Memory
 from flashcards.contract.submissions import Submission
+from flashcards.contract.uploads import Upload
 from flashcards.contract.webhooks import Delivery, Try, Webhook
-from ledger import tables
+from ledger import tables, uploads
 from ledger.clock import as_datetime, maybe_datetime
 from ledger.summaries import job_summary
 from service.paging import encode_cursor
@@ -29,6 +30,21 @@ def key(row: tables.ApiKey) -> Key:
         expires_at=maybe_datetime(row.expires_at),
         revoked_at=maybe_datetime(row.revoked_at),
         last_used_at=maybe_datetime(row.last_used_at),
+    )
+
+
+def upload(row: tables.Upload, missing: list[int]) -> Upload:
+    answer = uploads.answered(row)
+    return Upload(
+        id=row.id,
+        digest=row.digest,
+        size=row.size,
+        part_size=row.part_size,
+        parts=uploads.count(row),
+        missing=missing,
+        became=None if answer is None else answer.location,
+        created_at=as_datetime(row.created_at),
+        expires_at=as_datetime(row.expires_at),
     )
 
 

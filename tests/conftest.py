@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from collector import running_collector
 from making import make_key, npz, push_dataset, push_model
+from pieces import PART_BYTES
 from servers import open_folder, postgres, running, s3_server
 from service_process import free_port, running_service
 from tracking import MlflowServer
@@ -55,7 +56,8 @@ def mlflow(tmp_path_factory):
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
     """One embedded service for every test that does not break it."""
-    with running_service(tmp_path_factory.mktemp("service") / "home", threads=1) as running:
+    home = tmp_path_factory.mktemp("service") / "home"
+    with running_service(home, threads=1, upload_part_bytes=PART_BYTES) as running:
         yield running
 
 
@@ -115,9 +117,8 @@ def model(api) -> dict:
 def locked(tmp_path_factory):
     """A service with keys, as it would stand in a network."""
     folder = tmp_path_factory.mktemp("locked")
-    with running_service(
-        folder / "home", threads=1, admin_key_file=folder / "admin-key", log_format="json", log_level="DEBUG"
-    ) as running:
+    settings = {"threads": 1, "upload_part_bytes": PART_BYTES, "log_format": "json", "log_level": "DEBUG"}
+    with running_service(folder / "home", admin_key_file=folder / "admin-key", **settings) as running:
         yield running
 
 

@@ -1,4 +1,6 @@
-"""Looks after files: data that is not to be kept, old resume points, blobs nobody needs. Safe in every worker at once.
+"""Looks after files: data that is not to be kept, old resume points and uploads, blobs nobody needs.
+
+Safe in every worker at once.
 
 A thread beside the reaper's, because a store may take its time, and a worker that gives no sign of life counts as dead.
 """
@@ -8,7 +10,7 @@ import time
 
 import structlog
 
-from ledger import retention
+from ledger import retention, uploads
 from ledger.collector import Collector, adopt_strays
 from worker.station import Station
 
@@ -30,6 +32,7 @@ class Sweeper:
             return
         self._collected_at = started
         retention.forget_resume_points(db, settings.resume_point_days)
+        uploads.forget(db, store)
         if started - self._looked_for_strays_at > STRAYS_SECONDS:
             self._looked_for_strays_at = started
             adopt_strays(db, store, settings.collect_grace_seconds)

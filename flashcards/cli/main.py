@@ -20,6 +20,7 @@ from flashcards.cli import (
     processes,
     storage,
     submissions,
+    uploads,
     webhooks,
     work,
 )
@@ -59,6 +60,7 @@ app.add_typer(jobs.app, name="jobs", help="Work asked for: how far it is, what c
 app.add_typer(cards.app, name="cards", help="Sets of flashcards.")
 app.add_typer(learners.app, name="learners", help="Networks that learn task after task.")
 app.add_typer(submissions.app, name="submissions", help="Messages on the queue: what came of them.")
+app.add_typer(uploads.app, name="uploads", help="Large files on their way: push one again to go on.")
 app.add_typer(keys.app, name="keys", help="Who may come in, and how far.")
 app.add_typer(webhooks.app, name="webhooks", help="Who is told when jobs end.")
 

@@ -19,6 +19,7 @@ from flashcards.client.fields import (
     TrainFields,
     as_body,
 )
+from flashcards.client.files import PARTS_ABOVE
 from flashcards.client.http import Http
 from flashcards.client.jobs import PATH, BoundJob
 from flashcards.client.parts import Parts
@@ -34,7 +35,9 @@ class Client(Parts):
     """Speaks to one service. Closes its connections at the end of a `with` block, or with `close()`.
 
     Address and key come from `FLASHCARDS_URL` and `FLASHCARDS_KEY` where they are not given. With `direct_downloads`
-    files come straight from an object store, where the service has one.
+    files come straight from an object store, where the service has one. Files of more than `parts_above` bytes are
+    uploaded in parts, with `direct_uploads` straight to that store; an upload that breaks off goes on where it was when
+    the same file is pushed again.
     """
 
     def __init__(
@@ -43,9 +46,12 @@ class Client(Parts):
         timeout: float = 30.0,
         key: str | None = None,
         direct_downloads: bool = False,
+        direct_uploads: bool = False,
+        parts_above: int = PARTS_ABOVE,
     ) -> None:
         key = key or os.environ.get("FLASHCARDS_KEY") or None
-        super().__init__(Http(url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL, timeout, key, direct_downloads))
+        url = url or os.environ.get("FLASHCARDS_URL") or DEFAULT_URL
+        super().__init__(Http(url, timeout, key, direct_downloads, direct_uploads, parts_above))
 
     @property
     def url(self) -> str:

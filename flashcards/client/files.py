@@ -15,6 +15,8 @@ from flashcards.errors import FlashcardsError
 Progress = Callable[[int, int], None]
 
 CHUNK = 1024**2
+#: Larger files are uploaded in parts.
+PARTS_ABOVE = 64 * 1024**2
 
 
 def size_of(file: BinaryIO) -> int:

@@ -14,9 +14,10 @@ import flashcards
 from flashcards.client.addresses import Params, announced_digest, authorization, given, is_local
 from flashcards.client.answers import Value, read, refusal
 from flashcards.client.bound import bind
-from flashcards.client.files import Progress, size_of
-from flashcards.client.patience import PAUSES, patiently
+from flashcards.client.files import PARTS_ABOVE, Progress, size_of
+from flashcards.client.patience import LONG_PAUSES, PAUSES, patiently
 from flashcards.client.transfer import chunks, save
+from flashcards.client.uploading import upload_in_parts
 from flashcards.errors import NotFound, UnexpectedAnswer
 from flashcards.progress import show_upload
 
@@ -25,11 +26,21 @@ CHECK_SECONDS = 600.0
 
 
 class Http:
-    def __init__(self, url: str, timeout: float, key: str | None = None, direct_downloads: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout: float,
+        key: str | None = None,
+        direct_downloads: bool = False,
+        direct_uploads: bool = False,
+        parts_above: int = PARTS_ABOVE,
+    ) -> None:
         local = is_local(url)
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.direct_downloads = direct_downloads
+        self.direct_uploads = direct_uploads
+        self.parts_above = parts_above
         self._client = httpx.Client(
             base_url=self.url,
             timeout=timeout,
@@ -57,10 +68,24 @@ class Http:
         answer = self._ask("GET", path, pauses, params=given(params), timeout=self.timeout + wait)
         return answer.content
 
-    def post(self, kind: type[Value], path: str, body: Any = None, params: Params | None = None) -> Value:
+    def post(
+        self,
+        kind: type[Value],
+        path: str,
+        body: Any = None,
+        params: Params | None = None,
+        *,
+        wait: float = 0.0,
+        pauses: Sequence[float] = PAUSES,
+    ) -> Value:
         headers = {"Idempotency-Key": str(uuid4())}
-        answer = self._ask("POST", path, json=body, params=given(params), headers=headers)
+        timeout = httpx.Timeout(self.timeout, read=self.timeout + wait)
+        answer = self._ask("POST", path, pauses, json=body, params=given(params), headers=headers, timeout=timeout)
         return self._read(kind, answer.content)
+
+    def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
+        """What may be done twice: it is asked again for as long as a restart of the service takes."""
+        self._ask("PUT", path, LONG_PAUSES, content=content, headers=headers)
 
     def upload(
         self,
@@ -71,9 +96,11 @@ class Http:
         progress: Progress | bool | None = None,
         method: str = "POST",
     ) -> Value:
+        told = show_upload(file.name) if progress is True else progress or None
+        if method == "POST" and file.stat().st_size > self.parts_above:
+            return upload_in_parts(self, kind, path, file, params or {}, told, CHECK_SECONDS)
         headers = {"Idempotency-Key": str(uuid4()), "Content-Type": "application/octet-stream"}
         timeout = httpx.Timeout(self.timeout, read=CHECK_SECONDS)
-        told = show_upload(file.name) if progress is True else progress or None
 
         def ask() -> httpx.Response:
             with file.open("rb") as opened:
@@ -104,13 +131,16 @@ class Http:
     def _save_from_store(self, answer: httpx.Response, to: str | PathLike[str], name: str) -> Path:
         """The link is all that the store gets to see: no header of ours goes there, and no further link is followed."""
         link = answer.headers.get("Location", "")
+        with self.plain(link) as store, store.stream("GET", link) as found:
+            return save(_granted(found), to, name, announced_digest(answer))
+
+    def plain(self, link: str) -> httpx.Client:
+        """For a link to the store, which is to see no header of ours."""
         try:
             trust = not is_local(link)
         except ValueError:
             raise UnexpectedAnswer("the service answered with a link that leads to no web address") from None
-        plain = httpx.Client(timeout=self.timeout, trust_env=trust, follow_redirects=False)
-        with plain as store, store.stream("GET", link) as found:
-            return save(_granted(found), to, name, announced_digest(answer))
+        return httpx.Client(timeout=self.timeout, trust_env=trust, follow_redirects=False)
 
     def delete(self, path: str) -> None:
         heard = False

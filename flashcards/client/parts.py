@@ -7,6 +7,7 @@ from flashcards.client.keys import Keys
 from flashcards.client.learners import Learners
 from flashcards.client.models import Models
 from flashcards.client.submissions import Submissions
+from flashcards.client.uploads import Uploads
 from flashcards.client.webhooks import Webhooks
 
 
@@ -23,3 +24,4 @@ class Parts:
         self.keys = Keys(http)
         self.webhooks = Webhooks(http)
         self.submissions = Submissions(http)
+        self.uploads = Uploads(http)

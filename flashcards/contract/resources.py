@@ -253,6 +253,7 @@ class StorageKinds(Record):
     learners: Amount
     artifacts: Amount
     resume_points: Amount
+    uploads: Amount
     unreferenced: Amount
 
 

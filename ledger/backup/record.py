@@ -11,15 +11,15 @@ from typing import Any
 from sqlalchemy import JSON, Connection, MetaData, Select, event, exists, func, insert, or_, select
 from sqlalchemy import Table as Rows
 
-from ledger.blobs import REFERENCES, Reference, is_needed
+from ledger.blobs import ARRIVED, Reference, is_needed
 from ledger.clock import now
 from ledger.db import Database
 from ledger.errors import BackupError
 from ledger.tables import DEFAULT_TENANT, Artifact, Blob, Dataset, Idempotency, JobInput, Json, Table
 
 AT_ONCE = 1_000
-#: Signs of life of processes that belong to an installation, and not to what it keeps.
-LEFT_OUT = frozenset({"worker"})
+#: Signs of life of processes, and files on their way: they belong to an installation, and not to what it keeps.
+LEFT_OUT = frozenset({"worker", "upload", "upload_part"})
 
 _fleeting = (
     exists()
@@ -34,10 +34,10 @@ def _and(references: tuple[Reference, ...], *where: Any) -> tuple[Reference, ...
 
 
 #: As `ledger.retention.discard` would leave them, if all data that is not to be kept went now.
-LASTING = REFERENCES | {
-    "datasets": _and(REFERENCES["datasets"], Dataset.retain.is_(True)),
-    "artifacts": _and(REFERENCES["artifacts"], ~(_shows & _fleeting)),
-    "resume_points": _and(REFERENCES["resume_points"], ~(_shows & _fleeting)),
+LASTING = ARRIVED | {
+    "datasets": _and(ARRIVED["datasets"], Dataset.retain.is_(True)),
+    "artifacts": _and(ARRIVED["artifacts"], ~(_shows & _fleeting)),
+    "resume_points": _and(ARRIVED["resume_points"], ~(_shows & _fleeting)),
 }
 
 

@@ -12,21 +12,22 @@ from ledger import imports, learners
 from ledger.imports import Brought
 from ledger.store import Kept
 from service import views
+from service.bodies import Upload
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep
 from service.files.unpack import BundleFacts, BundleQuestion
-from service.intake import RAW_BODY, take_in
-from service.uploads import Upload
+from service.intake import FILE_OR_UPLOAD, InParts, take_in
 
 router = APIRouter(prefix="/v1/bundles", tags=["bundles"])
 CHUNK = 1024**2
 
 
-@router.post("", status_code=201, response_model=BundleTaken, openapi_extra=RAW_BODY)
+@router.post("", status_code=201, response_model=BundleTaken, openapi_extra=FILE_OR_UPLOAD)
 async def create_from_bundle(
     request: Request,
     house: HouseDep,
     principal: PrincipalDep,
     name: Annotated[Name | None, Query(description="what people call it; as at home if unsaid")] = None,
+    upload: InParts = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Take in a model or a learner of another installation. The body is the zip that its `/bundle` route gave out.
@@ -41,7 +42,9 @@ async def create_from_bundle(
         row = imports.take_learner(session, principal.tenant, name, brought)
         return BundleTaken(learner=views.learner(row, learners.heads(session, [row])[row.id]))
 
-    return await take_in(request, house, principal, idempotency_key, BundleQuestion(), record, parts=_parts)
+    return await take_in(
+        request, house, principal, idempotency_key, BundleQuestion(), record, parts=_parts, upload_id=upload
+    )
 
 
 def _brought(upload: Upload, facts: BundleFacts) -> Brought:

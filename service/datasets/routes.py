@@ -11,18 +11,18 @@ from ledger.clock import now
 from ledger.errors import Conflict
 from ledger.ids import new_id
 from service import views
+from service.bodies import Upload
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
 from service.downloads import WishDep, download, file_answers
 from service.errors import Invalid
 from service.files.facts import DatasetFacts, DatasetQuestion
-from service.intake import RAW_BODY, take_in
+from service.intake import FILE_OR_UPLOAD, InParts, take_in
 from service.paging import Cursor, Limit, decode_cursor
-from service.uploads import Upload
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
 
-@router.post("", status_code=201, response_model=Dataset, openapi_extra=RAW_BODY)
+@router.post("", status_code=201, response_model=Dataset, openapi_extra=FILE_OR_UPLOAD)
 async def create_dataset(
     request: Request,
     house: HouseDep,
@@ -37,6 +37,7 @@ async def create_dataset(
         str | None, Query(max_length=200, description="parquet: the column of the images; found by itself if unsaid")
     ] = None,
     label: Annotated[str | None, Query(max_length=200, description="parquet: the column of the labels")] = None,
+    upload: InParts = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Upload images. The body is an npz with `x`, or `x_train` and `x_test`; labels (`y...`) may come along.
@@ -72,7 +73,7 @@ async def create_dataset(
         session.flush()
         return views.dataset(row)
 
-    return await take_in(request, house, principal, idempotency_key, question, record)
+    return await take_in(request, house, principal, idempotency_key, question, record, upload_id=upload)
 
 
 @router.get("")

@@ -1,6 +1,5 @@
 """A model of the tracking server, on its way here: to `POST /v1/models:import` what a body is to an upload."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 
@@ -12,9 +11,9 @@ from ledger.errors import TrackerRefused, Unfit
 from ledger.settings import Settings
 from ledger.store import hash_file
 from ledger.tracking import may_use, open_tracker
-from service.idempotency import HOLD_ON_SECONDS
+from service.bodies import Upload
+from service.idempotency import patiently
 from service.intake import Arrival
-from service.uploads import Upload
 
 NO_TRACKER = "this service has no tracking server for you: its operator sets FLASHCARDS_MLFLOW_URL"
 
@@ -36,21 +35,13 @@ def arriving(asked: ModelImport, tenant: str) -> Arrival:
             return Upload(path, kept.digest, kept.size)
 
         try:
-            yield await _patiently(fetch, hold_on)
+            yield await patiently(fetch, hold_on)
         except TrackerRefused as refused:
             raise Unfit("mlflow", f"the tracking server does not give it: {refused.detail}") from None
         finally:
             path.unlink(missing_ok=True)
 
     return arrival
-
-
-async def _patiently(fetch: Callable[[], Upload], hold_on: Callable[[], None]) -> Upload:
-    """A large model takes a while, and the Idempotency-Key is ours all that time."""
-    fetching = asyncio.create_task(asyncio.to_thread(fetch))
-    while not (await asyncio.wait({fetching}, timeout=HOLD_ON_SECONDS))[0]:
-        await asyncio.to_thread(hold_on)
-    return fetching.result()
 
 
 def called(asked: ModelImport) -> str:

@@ -18,6 +18,7 @@ from ledger.errors import Conflict, NotFound
 from ledger.ids import new_id
 from ledger.store import Kept
 from service import views
+from service.bodies import Upload
 from service.bundles import answer as bundle_answer
 from service.deps import HouseDep, IdempotencyKey, PrincipalDep, TenantDep
 from service.downloads import WishDep, conflict, download, file_answers
@@ -25,10 +26,9 @@ from service.errors import Invalid, first_message
 from service.files.facts import CapsuleQuestion, ModelFacts, ModelQuestion, ProbeFacts, ProbeQuestion
 from service.files.model import read_architecture, read_range
 from service.idempotency import fingerprint
-from service.intake import RAW_BODY, take_in
+from service.intake import FILE_OR_UPLOAD, RAW_BODY, InParts, take_in
 from service.models.importing import arriving, called
 from service.paging import Cursor, Limit, decode_cursor
-from service.uploads import Upload
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 UNEXPORTED = conflict("it was not exported yet")
@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 _shape: TypeAdapter[ImageShape] = TypeAdapter(Shape)
 
 
-@router.post("", status_code=201, response_model=Model, openapi_extra=RAW_BODY)
+@router.post("", status_code=201, response_model=Model, openapi_extra=FILE_OR_UPLOAD)
 async def create_model(
     request: Request,
     house: HouseDep,
@@ -62,6 +62,7 @@ async def create_model(
     task: Annotated[
         Task | None, Query(description="of an ONNX file: `classify` for a classifier; else it gives images back")
     ] = None,
+    upload: InParts = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Upload an autoencoder or a classifier. The body is a safetensors file, a .pt state dict or an ONNX file.
@@ -79,7 +80,7 @@ async def create_model(
     )
 
     record = _recorder(principal.tenant, name)
-    return await take_in(request, house, principal, idempotency_key, question, record)
+    return await take_in(request, house, principal, idempotency_key, question, record, upload_id=upload)
 
 
 @router.post(":import", status_code=201, response_model=Model)

@@ -8,8 +8,9 @@ import httpx
 import numpy as np
 import pytest
 from making import finished, push_dataset, push_model, submit, wait_for, weights
+from pieces import PART_BYTES, begin, digest_of, piece, put
 from servers import s3_server
-from service_process import ServiceProcess
+from service_process import ServiceProcess, free_port
 
 from flashcards import Client
 
@@ -38,7 +39,8 @@ def bucket() -> str:
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory, s3, bucket):
     home = tmp_path_factory.mktemp("remote") / "home"
-    service = ServiceProcess(home, store_url=s3.new_bucket(bucket), collect_grace_seconds=1, **TEMPO)
+    settings = {"store_url": s3.new_bucket(bucket), "upload_part_bytes": PART_BYTES, "collect_grace_seconds": 1}
+    service = ServiceProcess(home, **settings, **TEMPO)
     yield start(service, s3.environment)
     end(service)
 
@@ -147,6 +149,85 @@ def test_with_the_bucket_away_everything_says_so_and_comes_back(tmp_path):
                 assert "Traceback" not in service.log.read_text()
         finally:
             end(service)
+
+
+class TestStraightIntoTheBucket:
+    def links(self, client, upload: dict) -> dict[int, str]:
+        answer = client.post(f"/v1/uploads/{upload['id']}/links", json={"parts": upload["missing"]})
+        assert answer.status_code == 200, answer.text
+        sizes = [link["size"] for link in answer.json()["links"]]
+        assert sum(sizes) == upload["size"]
+        return {link["part"]: link["url"] for link in answer.json()["links"]}
+
+    def complete(self, client, upload: dict) -> httpx.Response:
+        return client.post(
+            "/v1/models", params={"name": "net", "input": "16x16x1", "upload": upload["id"]} | ARCHITECTURE
+        )
+
+    def is_missing(self, client, upload: dict) -> list[int]:
+        return client.get(f"/v1/uploads/{upload['id']}").json()["missing"]
+
+    def landed(self, s3, bucket: str) -> list[str]:
+        return [key for key in s3.keys(bucket) if "/uploads/" in key]
+
+    def test_parts_by_link_and_by_the_api(self, client, s3, bucket):
+        sent = weights(seed=2)
+        upload = begin(client, sent)
+        first, *others = upload["missing"]
+        for part, url in self.links(client, upload).items():
+            assert url.startswith(s3.url)
+            assert "a secret" not in url
+            if part != first:
+                assert httpx.put(url, content=piece(upload, sent, part)).status_code == 200
+        assert self.is_missing(client, upload) == [first]
+        assert self.complete(client, upload).json()["type"] == "/problems/upload-incomplete"
+        assert put(client, upload, first, piece(upload, sent, first)).status_code == 200
+        assert self.is_missing(client, upload) == []
+        assert len(self.landed(s3, bucket)) == len(others)
+        made = self.complete(client, upload)
+        assert made.status_code == 201, made.text
+        assert client.get(f"{made.headers['location']}/weights").content == sent
+        assert self.complete(client, upload).json() == made.json()
+        assert self.landed(s3, bucket) == []
+        client.delete(made.headers["location"])
+
+    def test_what_lies_there_is_nobodys_word(self, client, s3, bucket):
+        sent = weights(seed=3)
+        upload = begin(client, sent)
+        links = self.links(client, upload)
+        for part, url in links.items():
+            httpx.put(url, content=piece(upload, sent, part))
+        httpx.put(links[1], content=b"x" * (PART_BYTES + 1))
+        httpx.put(links[2], content=b"")
+        assert self.is_missing(client, upload) == [1, 2]
+        httpx.put(links[1], content=b"x" * PART_BYTES)
+        httpx.put(links[2], content=piece(upload, sent, 2))
+        assert self.is_missing(client, upload) == []
+        refused = self.complete(client, upload)
+        assert (refused.status_code, refused.json()["type"]) == (422, "/problems/digest-mismatch")
+        assert client.delete(f"/v1/uploads/{upload['id']}").status_code == 204
+        assert self.landed(s3, bucket) == []
+
+    def test_the_client_by_itself(self, remote, client, tmp_path):
+        path = tmp_path / "net.safetensors"
+        path.write_bytes(weights(seed=4))
+        net = {"architecture": "blk_2_fil_4", "input": "16x16x1"}
+        before = remote.log.read_text().count("/parts/")
+        with Client(remote.url, parts_above=0, direct_uploads=True) as direct:
+            model = direct.models.push(path, **net)
+            assert remote.log.read_text().count("/parts/") == before, "no part came to the API"
+            assert model.digest == digest_of(path.read_bytes())
+            direct.models.delete(model.id)
+
+    def test_where_the_bucket_cannot_be_reached_the_service_can(self, remote, tmp_path):
+        path = tmp_path / "net.safetensors"
+        path.write_bytes(weights(seed=5))
+        before = remote.log.read_text().count("/parts/")
+        with Client(remote.url, parts_above=0, direct_uploads=True) as direct:
+            direct._http.plain = lambda _: httpx.Client(proxy=f"http://127.0.0.1:{free_port()}")
+            model = direct.models.push(path, architecture="blk_2_fil_4", input="16x16x1")
+            assert remote.log.read_text().count("/parts/") > before
+            direct.models.delete(model.id)
 
 
 ARCHITECTURE = {"architecture": "blk_2_fil_4"}

@@ -1,5 +1,6 @@
 """Every example, run as its reader would run it, in an empty folder and against a real service."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from making import npz, weights
+from pieces import send
 from safetensors.numpy import load, load_file
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -94,3 +96,15 @@ def test_a_pipeline_step_by_step(run, api, digits, tmp_path):
     assert "back at version 1" in run("pipeline.sh", "tuesday", "gate", "-10", code=1)
     assert api.get(f"/v1/learners/{learner}").json()["version"] == 1
     assert "pipeline.sh RUN push FILE" in run("pipeline.sh", "tuesday", "nonsense", code=2)
+
+
+def test_a_large_file_goes_on_where_it_was(run, api, tmp_path):
+    sent = npz(x=np.random.default_rng(77).integers(0, 256, (90, 8, 8), np.uint8))
+    (tmp_path / "large.npz").write_bytes(sent)
+    upload = send(api, sent, but=(2, 4))
+    assert upload["missing"] == [2, 4]
+    made = json.loads(run("push_large.sh", "large.npz", "datasets", "name=line-7"))
+    assert api.get(f"/v1/uploads/{upload['id']}").json()["became"] == f"/v1/datasets/{made['id']}"
+    assert api.get(f"/v1/datasets/{made['id']}/file").content == sent
+    told = run("push_large.sh", "large.npz", "models", "name=no-network", code=22)
+    assert "/problems/unfit-file" in told

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from making import finished, make_key, push_dataset, push_model
+from pieces import begin
 
 #: Of these each caller gets its own, or what belongs to nobody.
 LISTS = {
@@ -18,12 +19,14 @@ LISTS = {
     "/v1/storage",
     "/v1/webhooks",
     "/v1/submissions",
+    "/v1/uploads",
 }
 #: What routes take that read a body as JSON: a body that makes no sense is refused before anything is looked for.
 BODIES = {
     "/v1/learners/{learner_id}/tasks": {"dataset": "dataset_" + "0" * 32},
     "/v1/learners/{learner_id}/rollback": {"version": 0},
     "/v1/webhooks/{webhook_id}/rotate": {"grace_hours": 1},
+    "/v1/uploads/{upload_id}/links": {"parts": [1]},
 }
 NOBODYS = {"/healthz", "/readyz", "/metrics"}
 
@@ -50,6 +53,8 @@ def belongings(alice, admin, locked, digits_npz):
         "learner_id": alice.post("/v1/learners", json={"model": model["id"]}).json()["id"],
         "webhook_id": webhook["id"],
         "delivery_id": delivery["id"],
+        "upload_id": begin(alice, digits_npz)["id"],
+        "part": "1",
         "number": "0",
         "task": "1",
         "name": "cards.npy",

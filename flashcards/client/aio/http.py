@@ -12,10 +12,11 @@ import httpx
 import flashcards
 from flashcards.client.addresses import Params, announced_digest, authorization, given, is_local
 from flashcards.client.aio.bound import bind
-from flashcards.client.aio.patience import PAUSES, patiently
+from flashcards.client.aio.patience import LONG_PAUSES, PAUSES, patiently
 from flashcards.client.aio.transfer import chunks, save
+from flashcards.client.aio.uploading import upload_in_parts
 from flashcards.client.answers import Value, read, refusal
-from flashcards.client.files import Progress, size_of
+from flashcards.client.files import PARTS_ABOVE, Progress, size_of
 from flashcards.errors import NotFound, UnexpectedAnswer
 from flashcards.progress import show_upload
 
@@ -24,11 +25,21 @@ CHECK_SECONDS = 600.0
 
 
 class Http:
-    def __init__(self, url: str, timeout: float, key: str | None = None, direct_downloads: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout: float,
+        key: str | None = None,
+        direct_downloads: bool = False,
+        direct_uploads: bool = False,
+        parts_above: int = PARTS_ABOVE,
+    ) -> None:
         local = is_local(url)
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.direct_downloads = direct_downloads
+        self.direct_uploads = direct_uploads
+        self.parts_above = parts_above
         self._client = httpx.AsyncClient(
             base_url=self.url,
             timeout=timeout,
@@ -56,10 +67,26 @@ class Http:
         answer = await self._ask("GET", path, pauses, params=given(params), timeout=self.timeout + wait)
         return answer.content
 
-    async def post(self, kind: type[Value], path: str, body: Any = None, params: Params | None = None) -> Value:
+    async def post(
+        self,
+        kind: type[Value],
+        path: str,
+        body: Any = None,
+        params: Params | None = None,
+        *,
+        wait: float = 0.0,
+        pauses: Sequence[float] = PAUSES,
+    ) -> Value:
         headers = {"Idempotency-Key": str(uuid4())}
-        answer = await self._ask("POST", path, json=body, params=given(params), headers=headers)
+        timeout = httpx.Timeout(self.timeout, read=self.timeout + wait)
+        answer = await self._ask(
+            "POST", path, pauses, json=body, params=given(params), headers=headers, timeout=timeout
+        )
         return self._read(kind, answer.content)
+
+    async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> None:
+        """What may be done twice: it is asked again for as long as a restart of the service takes."""
+        await self._ask("PUT", path, LONG_PAUSES, content=content, headers=headers)
 
     async def upload(
         self,
@@ -70,9 +97,11 @@ class Http:
         progress: Progress | bool | None = None,
         method: str = "POST",
     ) -> Value:
+        told = show_upload(file.name) if progress is True else progress or None
+        if method == "POST" and file.stat().st_size > self.parts_above:
+            return await upload_in_parts(self, kind, path, file, params or {}, told, CHECK_SECONDS)
         headers = {"Idempotency-Key": str(uuid4()), "Content-Type": "application/octet-stream"}
         timeout = httpx.Timeout(self.timeout, read=CHECK_SECONDS)
-        told = show_upload(file.name) if progress is True else progress or None
 
         async def ask() -> httpx.Response:
             with file.open("rb") as opened:
@@ -103,13 +132,16 @@ class Http:
     async def _save_from_store(self, answer: httpx.Response, to: str | PathLike[str], name: str) -> Path:
         """The link is all that the store gets to see: no header of ours goes there, and no further link is followed."""
         link = answer.headers.get("Location", "")
+        async with self.plain(link) as store, store.stream("GET", link) as found:
+            return await save(await _granted(found), to, name, announced_digest(answer))
+
+    def plain(self, link: str) -> httpx.AsyncClient:
+        """For a link to the store, which is to see no header of ours."""
         try:
             trust = not is_local(link)
         except ValueError:
             raise UnexpectedAnswer("the service answered with a link that leads to no web address") from None
-        plain = httpx.AsyncClient(timeout=self.timeout, trust_env=trust, follow_redirects=False)
-        async with plain as store, store.stream("GET", link) as found:
-            return await save(await _granted(found), to, name, announced_digest(answer))
+        return httpx.AsyncClient(timeout=self.timeout, trust_env=trust, follow_redirects=False)
 
     async def delete(self, path: str) -> None:
         heard = False

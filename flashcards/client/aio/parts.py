@@ -6,6 +6,7 @@ from flashcards.client.aio.keys import Keys
 from flashcards.client.aio.learners import Learners
 from flashcards.client.aio.models import Models
 from flashcards.client.aio.submissions import Submissions
+from flashcards.client.aio.uploads import Uploads
 from flashcards.client.aio.webhooks import Webhooks
 
 
@@ -22,3 +23,4 @@ class Parts:
         self.keys = Keys(http)
         self.webhooks = Webhooks(http)
         self.submissions = Submissions(http)
+        self.uploads = Uploads(http)

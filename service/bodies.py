@@ -32,7 +32,14 @@ class Upload:
 @asynccontextmanager
 async def received(request: Request, settings: Settings, hold_on: Callable[[], None]) -> AsyncIterator[Upload]:
     """The file is gone when the block ends, unless the store took it. A client that hangs up leaves nothing."""
-    limit = settings.max_upload_bytes
+    async with spooled(request, settings, settings.max_upload_bytes, hold_on) as upload:
+        yield upload
+
+
+@asynccontextmanager
+async def spooled(
+    request: Request, settings: Settings, limit: int, hold_on: Callable[[], None]
+) -> AsyncIterator[Upload]:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise TooLarge(f"{int(declared):,} bytes were announced; {limit:,} are allowed")

@@ -1,0 +1,12 @@
+# Made from aio/uploads.py by `make client`: change it there.
+from flashcards.client.resource import Resource
+from flashcards.contract.resources import Page
+from flashcards.contract.uploads import Upload
+
+
+class Uploads(Resource[Upload]):
+    """Large files on their way. `models.push` and the like begin them, go on with them and bring them to their end."""
+
+    path = "/v1/uploads"
+    item = Upload
+    page = Page[Upload]
