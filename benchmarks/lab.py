@@ -55,15 +55,18 @@ class Quiet:
 class Lab(Kept):
     """The steps: each is a job of the product, run by the engine itself, without a service."""
 
-    def train(self, dataset: str, architecture: str, seed: int) -> Made:
+    def train(self, dataset: str, architecture: str, seed: int, rate: float | None = None) -> Made:
+        """`rate`: a learning rate other than that of the size."""
         size = self.size
 
         def make(out: Path) -> dict[str, Any]:
             spec = self._learning(kind="train", dataset=f"dataset_{NOBODY}", architecture=architecture, seed=seed)
+            spec |= {"learning_rate": rate} if rate else {}
             result = self._run(spec, out, dataset=self._dataset(dataset))
             return {**result, **self._tested(out, architecture, dataset)}
 
-        return self._step(f"train/{dataset}/{architecture}/{seed}", size.images * size.epochs, make)
+        named = f"{seed}-rate-{rate:g}" if rate else f"{seed}"
+        return self._step(f"train/{dataset}/{architecture}/{named}", size.images * size.epochs, make)
 
     def capture(
         self,

@@ -39,9 +39,27 @@ class Report:
         self.lab, self.architecture, self.docs = lab, architecture, docs
         self.pictures = docs / "reproduction"
         self.seeds, self.compared = seeds, compared
+        self.again: dict[str, Made] = {}  # what collapsed, by architecture
 
     def parents(self, dataset: str, architecture: str | None = None) -> list[Made]:
-        return [self.lab.train(dataset, architecture or self.architecture, seed) for seed in self.seeds]
+        return [self._sound(dataset, architecture or self.architecture, seed) for seed in self.seeds]
+
+    def _sound(self, dataset: str, architecture: str, seed: int) -> Made:
+        """There is nothing to capture of a network that collapsed: it is trained again, at half the learning rate."""
+        made = self.lab.train(dataset, architecture, seed)
+        if "collapsed" not in made.result:
+            return made
+        self.again[architecture] = made
+        return self.lab.train(dataset, architecture, seed, self.lab.size.learning_rate / 2)
+
+    def _trained_again(self) -> Lines:
+        """Which networks those were, and what they were like the first time."""
+        size = self.lab.size
+        return [
+            f"{name} learnt nothing at a learning rate of {size.learning_rate:g}: {made.test_mae:.4f}, and one constant "
+            f"image scores {made['test_constant_mae']:.4f}. Shown is the same training at {size.learning_rate / 2:g}."
+            for name, made in self.again.items()
+        ]
 
     def children(
         self,
@@ -95,8 +113,10 @@ class Report:
             own = Report(self.lab, name, self.docs, self.seeds, self.compared)
             found = [own.children("cifar10", source) for source in ("maze", "capsule")]
             lines.append(_row(name, _told(own.parents("cifar10")), *map(_told, found), f"{original:.4f}, {cards:.4f}"))
+            self.again |= own.again
         left_out = [name for name in paper.ARCHITECTURES if name not in self.compared]
-        return [*lines, "", *map(self._not_run, left_out), *self._collapsed()]
+        remarks = (*map(self._not_run, left_out), *self._trained_again(), *self._collapsed())
+        return [*lines, "", *remarks]
 
     def _not_run(self, name: str) -> str:
         """Why: what it would take, by what the three networks of a row took with the report's own architecture."""
@@ -122,7 +142,7 @@ class Report:
             found = [self.children("cifar10", source, name) for source in ("maze", "capsule")]
             theirs = f"{original:.4f}, {cards:.4f}"
             lines.append(_row(name, _told(self.parents("cifar10", name)), *map(_told, found), theirs))
-        return lines
+        return [*lines, "", *self._trained_again()]
 
     def sources(self) -> Lines:
         lines = _head("source", "MNIST", "CIFAR-10")

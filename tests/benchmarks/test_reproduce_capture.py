@@ -55,3 +55,21 @@ def test_the_row_of_the_paper_that_learnt_nothing_is_told(taught):
     text = " ".join(taught.architectures())
     assert "The paper's blk_4_fil_128 is a network that learnt nothing: 0.2062" in text
     assert "The best constant image scores 0.2000" in text
+
+
+def test_a_network_that_collapsed_is_trained_again_more_slowly_and_the_report_says_so(taught, monkeypatch):
+    fine = taught.lab.train()
+
+    def train(dataset, architecture, seed, rate=None):
+        if architecture == "blk_4_fil_64" and rate is None:
+            return Made(fine.place, {**fine.result, "test_mae": 0.2072, "collapsed": "it tells no images apart"})
+        return fine
+
+    monkeypatch.setattr(taught.lab, "train", train)
+    text = "\n".join(taught.architectures())
+    assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.0800 | 0.0512, 0.0570 |" in text
+    assert (
+        "blk_4_fil_64 learnt nothing at a learning rate of 0.01: 0.2072, and one constant image scores 0.2000" in text
+    )
+    assert "the same training at 0.005" in text
+    assert "blk_4_fil_32 learnt nothing" not in text
