@@ -56,8 +56,8 @@ class Report:
         """Which networks those were, and what they were like the first time."""
         size = self.lab.size
         return [
-            f"{name} learnt nothing at a learning rate of {size.learning_rate:g}: {made.test_mae:.4f}, and one constant "
-            f"image scores {made['test_constant_mae']:.4f}. Shown is the same training at {size.learning_rate / 2:g}."
+            f"{name} learnt nothing at a learning rate of {size.learning_rate:g}: {made.test_mae:.4f}, and one "
+            f"constant image scores {made['test_constant_mae']:.4f}. Shown is the same training at {size.learning_rate / 2:g}."
             for name, made in self.again.items()
         ]
 
