@@ -57,7 +57,8 @@ class Report:
         size = self.lab.size
         return [
             f"{name} learnt nothing at a learning rate of {size.learning_rate:g}: {made.test_mae:.4f}, and one "
-            f"constant image scores {made['test_constant_mae']:.4f}. Shown is the same training at {size.learning_rate / 2:g}."
+            f"constant image scores {made['test_constant_mae']:.4f}. Shown is the same training at "
+            f"{size.learning_rate / 2:g}."
             for name, made in self.again.items()
         ]
 
