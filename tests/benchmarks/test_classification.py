@@ -92,6 +92,8 @@ def test_every_strategy_of_the_issue_can_be_asked_for():
     kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
     assert {strategy.kind for strategy in found.values()} == kinds
     assert {method.config["kind"] for method in weighed().values()} == {"ewc", "si", "lwf"}
+    one, other = weighed()["si-1"], weighed()["si-1000"]
+    assert (one.at(1), other.at(1), other.at(2)["weight"]) == ({"kind": "si"}, {"kind": "si"}, 1000)
     assert (found["flashcards"].by_class, found["by_class"].by_class) == (False, True)
     assert (found["flashcards"].loss, found["local_distill"].loss) == ("soft_labels", "local_distill")
     assert (found["coreset 10 %"].size, found["coreset 1 %"].size) == (750, 75)
@@ -100,6 +102,7 @@ def test_every_strategy_of_the_issue_can_be_asked_for():
     assert len(sessions_of("resnet18", "blk_4_fil_64", HARD).tasks) == len(SOFT) == len(parts("cifar10", 5))
 
 
+@pytest.mark.slow
 def test_weights_of_baselines_are_tried_beside_each_other(bench):
     words = f"--bar weights --images 100 --architecture {NET} --autoencoder {AE} --strategies si-1,si-1000"
     code, told = bench(classification.main, words)
