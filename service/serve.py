@@ -166,13 +166,14 @@ def is_ready(address: str) -> bool:
 
 def stop(parts: list[Part]) -> None:
     """All at once with TERM, so that the worker can save and give back; KILL for what does not go."""
-    running = [part.process for part in parts if part.process is not None and part.process.poll() is None]
-    for process in running:
+    running = [(part.name, part.process) for part in parts if part.process is not None and part.process.poll() is None]
+    for _, process in running:
         process.terminate()
     deadline = time.monotonic() + STOP_SECONDS
-    for process in running:
+    for name, process in running:
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
+            print(f" serve | {name} did not go within {STOP_SECONDS} s, and was killed", flush=True)
             process.kill()
             process.wait()

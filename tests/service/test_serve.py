@@ -6,6 +6,7 @@ import pytest
 from service_process import free_port
 
 from ledger.db import Database
+from service import serve
 from service.serve import Part, look_after
 
 
@@ -78,3 +79,17 @@ class TestPart:
         assert part.process is None
         assert "the record is away" in capsys.readouterr().out
         db.close()
+
+
+def test_a_part_that_does_not_go_is_killed_and_that_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(serve, "STOP_SECONDS", 0.5)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    parts = [Part("deaf", "none"), Part("good", "none")]
+    for part, code in zip(parts, (deaf, "import time; print(flush=True); time.sleep(60)"), strict=True):
+        part.process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        part.process.stdout.readline()  # it is up
+    serve.stop(parts)
+    assert [part.process.returncode for part in parts] == [-9, -15]
+    assert capsys.readouterr().out == " serve | deaf did not go within 0.5 s, and was killed\n"
+    for part in parts:
+        part.process.stdout.close()
