@@ -24,7 +24,7 @@ def test_an_onnx_file_is_dropped_and_captured(page, api):
 
 
 def test_a_classifier_is_asked_for_answers_and_not_for_cards(page, api):
-    made = push_model(api, "tasknet", "16x16x1", name="says digits")
+    made = push_model(api, "tasknet_10", "16x16x1", name="says digits")
     page.open(f"/models/{made['id']}", "says digits")
     page.see("Let it answer")
     assert "Capture its knowledge" not in page.text

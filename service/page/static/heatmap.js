@@ -3,8 +3,9 @@
 import { h } from "./dom.js";
 import { figure } from "./words.js";
 
-const [CELL_WIDTH, CELL_HEIGHT, LEFT, TOP] = innerWidth < 760 ? [74, 44, 84, 40] : [104, 44, 150, 40];
-const LONGEST = innerWidth < 760 ? 9 : 15;
+const IS_NARROW = innerWidth < 760; // a row then has the number of its version alone
+const [CELL_WIDTH, CELL_HEIGHT, LEFT, TOP] = IS_NARROW ? [90, 44, 36, 40] : [104, 44, 150, 40];
+const LONGEST = IS_NARROW ? 12 : 15;
 const STRONGEST = 0.62; // of the ink under a number, so that the number can still be read
 
 export function heatmap({ tasks, versions, matrix, estimated, metric }) {
@@ -20,7 +21,7 @@ export function heatmap({ tasks, versions, matrix, estimated, metric }) {
     h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${words}. ${sentences(tasks, versions, matrix)}` },
       ...tasks.map((task, j) => h("text", { x: LEFT + (j + 0.5) * CELL_WIDTH, y: TOP - 14, "text-anchor": "middle" }, cut(task), h("title", {}, task))),
       ...versions.map((number, i) => h("text", { x: LEFT - 12, y: TOP + (i + 0.5) * CELL_HEIGHT + 4, "text-anchor": "end" },
-        `v${number} ${cut(tasks[i] ?? "")}`, h("title", {}, tasks[i] ?? ""))),
+        IS_NARROW ? `v${number}` : `v${number} ${cut(tasks[i] ?? "")}`, h("title", {}, tasks[i] ?? ""))),
       ...cells));
 }
 

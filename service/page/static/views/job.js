@@ -11,6 +11,7 @@ import { more, resultPart } from "../results.js";
 import { ENDED, ago, bytes, clock, date, eventWords, figure, jobWords, joined, plain, roughly, short } from "../words.js";
 
 const KEPT = 300; // lines of the log and of the events that are shown
+const TEACHING = new Set(["train", "distill", "learn"]);
 const id = idHere();
 const seen = { job: null, metrics: {}, events: [], shards: [], last: 0, named: new Map(), isLive: false, readAt: 0 };
 let close = null;
@@ -108,7 +109,7 @@ function standing(job) {
       ["Done", `${Math.floor(progress.fraction * 100)} %`],
       ["Rate", progress.rate != null ? `${figure(Math.round(progress.rate))} ${progress.unit ?? "images"}/s` : "–"],
       ["Left", progress.eta_seconds != null ? roughly(progress.eta_seconds) : "–"],
-      ["Loss", progress.loss != null ? figure(progress.loss) : "–"],
+      ...(TEACHING.has(job.kind) ? [["Loss", progress.loss != null ? figure(progress.loss) : "–"]] : []),
     ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     h("p", { class: "small soft" }, jobWords(job), " · ", seen.isLive ? "live" : "not live: connecting again"));
 }
