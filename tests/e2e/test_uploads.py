@@ -118,6 +118,7 @@ def test_a_push_that_was_killed_goes_on_when_it_is_run_again(stack, api, tmp_pat
     """As large as the command takes in parts."""
     path = tmp_path / "large.npz"
     path.write_bytes(images(6, count=66_000))
+    digest = digest_of(path.read_bytes())
     push = [COMMAND, "datasets", "push", path, "--name", "pushed twice", "--json"]
     environment = {**os.environ, "FLASHCARDS_URL": stack.url}
     first = subprocess.Popen(push, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -125,8 +126,9 @@ def test_a_push_that_was_killed_goes_on_when_it_is_run_again(stack, api, tmp_pat
     while len(here) < 50:
         assert first.poll() is None
         for item in api.get("/v1/uploads").json()["items"]:
-            if item["digest"] == digest_of(path.read_bytes()):
+            if item["digest"] == digest:
                 here = set(range(1, item["parts"] + 1)) - set(item["missing"])
+        time.sleep(0.02)
     first.kill()
     first.wait()
     (left,) = [item for item in api.get("/v1/uploads").json()["items"] if not item["became"]]
@@ -136,4 +138,4 @@ def test_a_push_that_was_killed_goes_on_when_it_is_run_again(stack, api, tmp_pat
     assert (upload["missing"], upload["became"] is not None) == ([], True)
     (made,) = [item for item in api.get("/v1/datasets").json()["items"] if item["name"] == "pushed twice"]
     assert upload["became"] == f"/v1/datasets/{made['id']}"
-    assert made["digest"] == left["digest"]
+    assert made["digest"] == left["digest"] == digest

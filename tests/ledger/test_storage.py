@@ -61,6 +61,7 @@ def test_what_is_kept_twice_counts_once(db, store, tmp_path, job_with):
         "learners": Sum(0, 0),
         "artifacts": Sum(1, 5),
         "resume_points": Sum(1, 7),
+        "uploads": Sum(0, 0),
         "unreferenced": Sum(1, 1),
     }
 
