@@ -29,6 +29,7 @@ NAMES = {
 TASK_METHODS = ("joint", "naive", "ewc", "si", "lwf", "imm mean", "imm mode", "vae_replay", "eeil", "agem")
 CARDS = ("flashcards", "local_distill")
 SESSION_METHODS = ("naive", "joint", "ewc", "si", "imm mode", "eeil", "agem")
+OTHERS = ("reproduction.md", "reproduction-continual.md")
 Lines = list[str]
 
 
@@ -202,7 +203,7 @@ def write(report: Report, names: list[str], docs: Path, words: str) -> Path:
         "sessions are in a work that it cites, and those here are ours.",
         f"{report.cards} cards, draws or images kept, in all. {seconds / 60:.0f} minutes of work, each step on",
         f"{size.threads} of two cores. Figures of every step, and the commit that made it: {', '.join(steps)}.",
-        "The other parts: [capture](reproduction.md), [learning task after task](reproduction-continual.md).",
+        *(f"The other part: [{name}]({name})." for name in OTHERS if (docs / name).exists()),
     ]
     return write_report(docs / "reproduction-classification.md", head, sections)
 
