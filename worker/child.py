@@ -121,12 +121,17 @@ class Child:
             self._control.close()
             self._stdin.close()
         elif self._is_severed:
-            assert self._pidfd is not None
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, number)
+            self._signal_it_alone(number)
         else:
-            with suppress(ProcessLookupError):
+            try:
                 os.killpg(self._pid, number)
+            except ProcessLookupError:  # just born: it has no group of its own yet, and nobody else in it
+                self._signal_it_alone(number)
+
+    def _signal_it_alone(self, number: int) -> None:
+        assert self._pidfd is not None
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, number)
 
     def _read_letters(self) -> None:
         """What the nursery wrote: first pid and pidfd, then the exit code."""

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -90,7 +91,11 @@ def test_it_knows_no_secret(child):
     environment = psutil.Process(child.pid).environ()
     assert "secret" not in " ".join(environment.values())
     assert not [name for name in environment if name.startswith(("FLASHCARDS", "AWS"))]
-    assert os.getsid(child.pid) == child.pid != os.getsid(0)
+    deadline = time.monotonic() + 30
+    while os.getsid(child.pid) != child.pid:  # what is just born takes a moment
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert child.pid != os.getsid(0)
 
 
 def open_files(pid: int) -> set[str]:
@@ -211,6 +216,28 @@ def test_one_that_is_stopped_before_it_is_born_is_never_born(assignment):
         assert late.pid
         assert [process.pid for process in psutil.Process(parent.pid).children()] == [late.pid]
         late.close()
+    finally:
+        parent.close()
+
+
+#: One whose runners take their time before they have a group of their own.
+LATE = """
+import os, socket, sys, time
+sys.path.insert(0, sys.argv[1])
+from worker.nursery import Nursery
+
+setsid = os.setsid
+os.setsid = lambda: (time.sleep(3), setsid())
+Nursery(socket.socket(fileno=os.dup(0)), lambda: time.sleep(3)).serve()
+"""
+
+
+def test_one_that_is_just_born_is_killed_as_well():
+    parent = Parent([sys.executable, "-I", "-c", LATE, str(Path(__file__).resolve().parents[2])])
+    try:
+        child = parent.bear()
+        assert child.pid
+        assert child.close() == -9  # a signal that went nowhere would have let it come to its end
     finally:
         parent.close()
 
