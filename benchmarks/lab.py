@@ -65,8 +65,7 @@ class Lab(Kept):
             result = self._run(spec, out, dataset=self._dataset(dataset))
             return {**result, **self._tested(out, architecture, dataset)}
 
-        named = f"{seed}-rate-{rate:g}" if rate else f"{seed}"
-        return self._step(f"train/{dataset}/{architecture}/{named}", size.images * size.epochs, make)
+        return self._step(f"train/{dataset}/{architecture}/{_at(seed, rate)}", size.images * size.epochs, make)
 
     def capture(
         self,
@@ -88,7 +87,9 @@ class Lab(Kept):
         key = f"capture/{self._key(model)}/{named}-{r}-{count}-{seed}"
         return self._step(key, count * (10 if r in ("auto", 10) and source == "maze" else 1) / 3, make)
 
-    def distill(self, cards: Made, parent: Made, dataset: str, architecture: str, seed: int) -> Made:
+    def distill(
+        self, cards: Made, parent: Made, dataset: str, architecture: str, seed: int, rate: float | None = None
+    ) -> Made:
         """A new network from these cards alone, tested on the images that its parent is tested on."""
         size = self.size
 
@@ -96,12 +97,13 @@ class Lab(Kept):
             spec = self._learning(
                 kind="distill", flashcards=f"flashcards_{NOBODY}", architecture=architecture, seed=seed
             )
+            spec |= {"learning_rate": rate} if rate else {}
             made = CardsInput(path=cards.folder / "cards.npy", digest="")
             result = self._run(spec, out, model=self._model(parent), cards=made)
             return {**result, **self._tested(out, architecture, dataset)}
 
         cost = size.images * size.epochs
-        return self._step(f"distill/{self._key(cards)}/{architecture}/{seed}", cost, make)
+        return self._step(f"distill/{self._key(cards)}/{architecture}/{_at(seed, rate)}", cost, make)
 
     def coreset(self, dataset: str, architecture: str, count: int, seed: int) -> Made:
         """A network from the first `count` real images: what cards of that number stand beside."""
@@ -196,3 +198,8 @@ class Lab(Kept):
             source = self.data / f"{whole}.npz"
             real.prepare(source, path, size.images, size.tests, size.side, int(half) if half else None)
         return DatasetInput(path=path, digest=name)
+
+
+def _at(seed: int, rate: float | None) -> str:
+    """In the name of a step; the learning rate of the size goes without saying."""
+    return f"{seed}-rate-{rate:g}" if rate else f"{seed}"

@@ -45,20 +45,24 @@ class Report:
         return [self._sound(dataset, architecture or self.architecture, seed) for seed in self.seeds]
 
     def _sound(self, dataset: str, architecture: str, seed: int) -> Made:
-        """There is nothing to capture of a network that collapsed: it is trained again, at half the learning rate."""
+        """There is nothing to capture of a network that collapsed: it is trained again, more slowly."""
+        return self.lab.train(dataset, architecture, seed, self._rate(dataset, architecture, seed))
+
+    def _rate(self, dataset: str, architecture: str, seed: int) -> float | None:
+        """Half of what others learn at, for an architecture that collapsed on the data; None: as others."""
         made = self.lab.train(dataset, architecture, seed)
         if "collapsed" not in made.result:
-            return made
+            return None
         self.again[architecture] = made
-        return self.lab.train(dataset, architecture, seed, self.lab.size.learning_rate / 2)
+        return self.lab.size.learning_rate / 2
 
     def _trained_again(self) -> Lines:
         """Which networks those were, and what they were like the first time."""
         size = self.lab.size
         return [
             f"{name} learnt nothing at a learning rate of {size.learning_rate:g}: {made.test_mae:.4f}, and one "
-            f"constant image scores {made['test_constant_mae']:.4f}. Shown is the same training at "
-            f"{size.learning_rate / 2:g}."
+            f"constant image scores {made['test_constant_mae']:.4f}. Shown are trainings at "
+            f"{size.learning_rate / 2:g}, on data and on cards."
             for name, made in self.again.items()
         ]
 
@@ -74,7 +78,9 @@ class Report:
         found = []
         for seed, parent in zip(self.seeds, self.parents(dataset), strict=True):
             cards = self.lab.capture(parent, source, seed, (SOURCES | OTHERS)[source], count, ablation)
-            found.append(self.lab.distill(cards, parent, dataset, architecture or self.architecture, seed + 100))
+            own = architecture or self.architecture
+            rate = self._rate(dataset, own, seed)
+            found.append(self.lab.distill(cards, parent, dataset, own, seed + 100, rate))
         return found
 
     def table1(self) -> Lines:

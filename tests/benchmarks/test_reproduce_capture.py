@@ -58,7 +58,11 @@ def test_the_row_of_the_paper_that_learnt_nothing_is_told(taught):
 
 
 def test_a_network_that_collapsed_is_trained_again_more_slowly_and_the_report_says_so(taught, monkeypatch):
-    fine = taught.lab.train()
+    fine, rates = taught.lab.train(), set()
+
+    def distill(cards, parent, dataset, architecture, seed, rate=None):
+        rates.add((architecture, rate))
+        return fine
 
     def train(dataset, architecture, seed, rate=None):
         if architecture == "blk_4_fil_64" and rate is None:
@@ -66,10 +70,12 @@ def test_a_network_that_collapsed_is_trained_again_more_slowly_and_the_report_sa
         return fine
 
     monkeypatch.setattr(taught.lab, "train", train)
+    monkeypatch.setattr(taught.lab, "distill", distill)
     text = "\n".join(taught.architectures())
     assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.0800 | 0.0512, 0.0570 |" in text
     assert (
         "blk_4_fil_64 learnt nothing at a learning rate of 0.01: 0.2072, and one constant image scores 0.2000" in text
     )
-    assert "the same training at 0.005" in text
+    assert "Shown are trainings at 0.005, on data and on cards." in text
     assert "blk_4_fil_32 learnt nothing" not in text
+    assert rates == {("blk_4_fil_32", None), ("blk_4_fil_64", 0.005)}
