@@ -23,10 +23,11 @@ def test_an_onnx_file_is_dropped_and_captured(page, api):
     page.check()
 
 
-def test_a_classifier_is_asked_for_answers_and_not_for_cards(page, api):
-    made = push_model(api, "tasknet_10", "16x16x1", name="says digits")
+def test_a_classifier_is_asked_for_answers_and_not_for_cards(page, api, dataset):
+    made = push_model(api, "tasknet_10_width_4_hidden_32_latent_8", "8x8x1", name="says digits")
     page.open(f"/models/{made['id']}", "says digits")
     page.see("Let it answer")
+    assert dataset["name"] in page.one("select[name=dataset]").text
     assert "Capture its knowledge" not in page.text
     assert "Capsule" not in page.text
     page.check()

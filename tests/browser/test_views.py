@@ -75,6 +75,7 @@ def test_a_comparison_has_its_table(page, compared):
     page.check()
     assert page.all("td b.best")
     assert page.all("svg.bars rect.best")
+    assert len(page.all("path.curve")) == 2
     assert page.one("a[download='table.csv']").get_attribute("href").endswith("table.csv")
     browser.resize(page.driver, browser.NARROW)
     page.check()

@@ -1,5 +1,6 @@
-import { get, names } from "../api.js";
+import { get, maybe, names } from "../api.js";
 import { bars } from "../bars.js";
+import { chart } from "../chart.js";
 import { sameAs } from "../copy.js";
 import { byId, fill, h, part } from "../dom.js";
 import { idHere, start } from "../frame.js";
@@ -9,6 +10,7 @@ import { pictures } from "../pictures.js";
 import { ENDED, ago, bytes, figure, jobWords, joined, lasting, many, short } from "../words.js";
 
 const id = idHere();
+let learnt = null;
 /** Which end of each column is the good one. */
 const REST = [["bwt", "BWT", 1], ["fwt", "FWT", 1], ["memory", "Kept", -1], ["seconds", "Training", -1]];
 const OF_CLASSES = [["average", "Accuracy", 1], ["average_without_task_id", "Without task id", 1], ...REST];
@@ -21,6 +23,7 @@ async function show() {
   const [named, children, learners] = await Promise.all([
     names(job.spec.datasets), isOver ? { items: [] } : get(`/v1/jobs?parent=${id}&limit=200`), get(`/v1/learners?compare=${id}&limit=200`),
   ]);
+  if (job.result) learnt ??= (await maybe(`/v1/jobs/${id}/artifacts/table.json`))?.learners ?? [];
   document.title = `Comparison ${short(id)} · Flashcards`;
   const csv = job.artifacts.find(({ name }) => name === "table.csv");
   const open = children.items.filter(({ state }) => state === "running" || state === "failed");
@@ -32,8 +35,8 @@ async function show() {
     job.error ? h("div", { class: "note", "data-tone": "bad" }, h("strong", {}, job.error.title), h("p", {}, job.error.detail)) : null,
     isOver ? null : h("div", { class: "panel stack" }, bar(job), h("p", { class: "small soft" }, jobWords(job))),
     job.result ? table(job.result) : null,
-    job.result ? part("Side by side", h("div", { class: "two" }, averages(job.result), drawing(job.result, "bwt", "BWT: below zero, it forgot"))) : null,
-    part("Curves and matrices", pictures(job)),
+    job.result ? part("Side by side", h("div", { class: "two" }, averages(job.result), drawing(job.result, "bwt", "BWT: below zero, it forgot"), curves(job.result))) : null,
+    part("Matrices", pictures(job, (name) => name === "matrices.png")),
     part("Notes", job.result?.notes.length ? h("ul", { class: "stack" }, job.result.notes.map((note) => h("li", { class: "note" }, note))) : null),
     part("At work", open.length ? jobRows(open.slice(0, 8)) : null),
     part("Its learners", learners.items.length ? h("ul", { class: "line" }, learners.items.map((learner) => h("li", {}, linkTo(learner.id, learner.name)))) : null),
@@ -46,6 +49,19 @@ const valueOf = (row, name) => (row[name] == null ? null : typeof row[name] === 
 function bestOf(rows, name, sign) {
   const known = rows.map((row) => valueOf(row, name)).filter((value) => value != null);
   return known.length > 1 ? known.reduce((one, other) => (sign * other > sign * one ? other : one)) : null;
+}
+
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** After each task, on it and on those before it: the mean of all seeds that came to the end. */
+function curves({ table: rows, tasks, metric }) {
+  const lines = rows.map(({ label }) => {
+    const own = learnt.filter(({ strategy, failed }) => strategy === label && !failed);
+    const after = (place) => own.flatMap(({ matrix }) => (matrix[place] ?? []).slice(0, place + 1));
+    const points = tasks.map((_, place) => [place + 1, after(place)]).filter(([, values]) => values.length && values.every(Number.isFinite));
+    return { name: label, points: points.map(([place, values]) => [place, mean(values)]) };
+  });
+  return chart(`${metric === "accuracy" ? "Accuracy" : "Error"} on the tasks so far, after each`, lines, { xName: "task" });
 }
 
 const averages = (result) => (result.metric !== "accuracy" ? drawing(result, "average", "Average error after the last task (smaller is better)")
