@@ -63,6 +63,9 @@ def test_its_learners_are_in_no_other_list_and_nobody_elses(api, compared, parts
 
 def test_its_children_are_jobs(api, compared):
     children = api.get("/v1/jobs", params={"parent": compared["id"]}).json()["items"]
+    listed = {job["id"] for job in api.get("/v1/jobs", params={"parent": "none", "limit": 200}).json()["items"]}
+    assert compared["id"] in listed
+    assert not listed & {child["id"] for child in children}
     assert [child["id"] for child in children][::-1] == compared["result"]["children"]
     assert {(child["kind"], child["parent"], child["state"]) for child in children} == {
         ("learn", compared["id"], "succeeded")
