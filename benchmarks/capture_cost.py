@@ -69,12 +69,18 @@ def measure(architecture: str, count: int, r: int, rounds: int, threads: int, re
             model = push(api, architecture, network)
             through_api(api, {**spec, **WARM_UP, "model": model})
             child.capture({**spec, **WARM_UP})
-            for _ in range(rounds):
-                time.sleep(rest)  # what the last job left to tidy is done
+            for number in range(rounds):
                 before = processor_seconds(service), processor_seconds(child.process)
-                api_seconds, api_result = through_api(api, {**asked, "model": model})
-                time.sleep(rest)
-                seconds, result = child.capture(asked)
+                turns = {
+                    "api": lambda: through_api(api, {**asked, "model": model}),
+                    "engine": lambda: child.capture(asked),
+                }
+                took = {}
+                # In turn the first: a machine that slows down under load would always be slower for the second.
+                for name in list(turns)[:: -1 if number % 2 else 1]:
+                    time.sleep(rest)  # what the last job left to tidy is done
+                    took[name] = turns[name]()
+                (api_seconds, api_result), (seconds, result) = took["api"], took["engine"]
                 spent = processor_seconds(service) - before[0], processor_seconds(child.process) - before[1]
                 backends = (api_result["recipe"]["backend"], result["recipe"]["backend"])
                 digests = (api_result["cards_digest"], result["cards_digest"])
@@ -178,7 +184,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--architecture", default="blk_4_fil_32", help="blk_4_fil_64 is the paper's")
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--r", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--direct", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(words)
