@@ -113,6 +113,7 @@ class Report:
 
     def architectures(self) -> Lines:
         lines = _head("CIFAR-10", "original", "mazes, r = 10", "capsule", "the paper: original, mazes")
+        collapsed: Lines = []
         for name, (_, original, cards) in paper.ARCHITECTURES.items():
             if name not in self.compared:
                 lines.append(_row(name, *["not run"] * 3, f"{original:.4f}, {cards:.4f}"))
@@ -121,8 +122,13 @@ class Report:
             found = [own.children("cifar10", source) for source in ("maze", "capsule")]
             lines.append(_row(name, _told(own.parents("cifar10")), *map(_told, found), f"{original:.4f}, {cards:.4f}"))
             self.again |= own.again
+            collapsed += [
+                f"{name} from {source} learnt nothing, though it did on data: such a figure says nothing of the cards."
+                for source, children in zip(("mazes", "the capsule"), found, strict=True)
+                if any("collapsed" in child.result for child in children)
+            ]
         left_out = [name for name in paper.ARCHITECTURES if name not in self.compared]
-        remarks = (*map(self._not_run, left_out), *self._trained_again(), *self._collapsed())
+        remarks = (*map(self._not_run, left_out), *self._trained_again(), *collapsed, *self._collapsed())
         return [*lines, "", *remarks]
 
     def _not_run(self, name: str) -> str:

@@ -79,3 +79,13 @@ def test_a_network_that_collapsed_is_trained_again_more_slowly_and_the_report_sa
     assert "Shown are trainings at 0.005, on data and on cards." in text
     assert "blk_4_fil_32 learnt nothing" not in text
     assert rates == {("blk_4_fil_32", None), ("blk_4_fil_64", 0.005)}
+
+
+def test_a_child_that_collapsed_is_named(taught, monkeypatch):
+    fine = taught.lab.distill()
+    gone = Made(fine.place, {**fine.result, "collapsed": "it tells no images apart"})
+    monkeypatch.setattr(taught.lab, "capture", lambda parent, source, *_: source)
+    monkeypatch.setattr(taught.lab, "distill", lambda cards, *_: gone if cards == "capsule" else fine)
+    text = "\n".join(taught.architectures())
+    assert "blk_4_fil_64 from the capsule learnt nothing, though it did on data" in text
+    assert "from mazes learnt nothing" not in text
