@@ -62,7 +62,7 @@ def _build(app: FastAPI, locked: bool) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             own = {code: words for code, words in operation["responses"].items() if code != "422"}
-            operation["responses"] = {**_problems(path, method), **own}
+            operation["responses"] = {**_problems(path, method, _names_something(path, operation)), **own}
             if locked and not is_open(path):
                 operation["security"] = [{"key": []}]
     for unused in ("HTTPValidationError", "ValidationError"):
@@ -70,11 +70,16 @@ def _build(app: FastAPI, locked: bool) -> dict[str, Any]:
     return document
 
 
-def _problems(path: str, method: str) -> dict[str, Any]:
+def _names_something(path: str, operation: dict[str, Any]) -> bool:
+    """By its id, in the address or behind it."""
+    return "{" in path or any(each["name"] == "upload" for each in operation.get("parameters", []))
+
+
+def _problems(path: str, method: str, names_something: bool) -> dict[str, Any]:
     codes = dict(ALWAYS)
     if not is_open(path):
         codes |= LOCKED
-    if "{" in path:
+    if names_something:
         codes |= WITH_ID
     if method in ("post", "put", "delete"):
         codes |= CHANGES
