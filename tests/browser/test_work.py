@@ -129,8 +129,13 @@ def test_a_service_that_comes_back_is_gone_on_with(page_at, digits_npz, tmp_path
         page = page_at(service.url)
         page.open(f"/jobs/{job}", "live")
         page.wait(lambda: len(seqs(page)) > 3, "no events")
-        service.part("service.api").kill()
-        page.see("does not answer")
+        keeper = service.tree()[0]
+        keeper.suspend()  # else the API may be back before the page has looked again
+        try:
+            service.part("service.api").kill()
+            page.see("does not answer")
+        finally:
+            keeper.resume()
         service.wait_until_ready()
         count = len(seqs(page))
         page.wait(lambda: len(seqs(page)) > count, "it does not go on")
