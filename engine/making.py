@@ -9,7 +9,8 @@ shapes whatever the count is: card i is the same to the bit in any set with this
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -49,20 +50,21 @@ def make_cards(
     with CardFile(work.out / CARDS.name, model.input, spec.dtype, model.range) as cards:
         steps = _take_up(work, cards, build, r, report)
         pace = Pace(report, spec.count, r, chunk, cards.count, steps.seconds)
-        written, written_at = cards.count, time.monotonic()
+        written, clock = cards.count, Clock(work.resume_seconds)
 
-        def keep(in_time: bool) -> None:
-            nonlocal written, written_at
-            if in_time and cards.count < spec.count and standing.is_worth_it(cards.count, written, card_bytes):
-                steps.seconds = pace.seconds()
-                report.resume_point(standing.write(work.out / "resume", cards, steps, build), cards.count)
-                written, written_at = cards.count, time.monotonic()
+        def keep() -> None:
+            nonlocal written
+            if cards.count < spec.count and standing.is_worth_it(cards.count, written, card_bytes):
+                with clock.writing():
+                    steps.seconds = pace.seconds()
+                    report.resume_point(standing.write(work.out / "resume", cards, steps, build), cards.count)
+                written = cards.count
 
         for place in range(cards.count, spec.count, chunk):
             real = min(chunk, spec.count - place)
             made = iterate(passes, source.start(first + place, chunk), r, pace.after_pass, stop)
             if made is None:
-                keep(in_time=True)
+                keep()
                 break
             x_BCHW, step_RB = made
             step_RB = step_RB[:, :real].cpu().numpy()
@@ -72,7 +74,8 @@ def make_cards(
 
             steps.add(step_RB)
             pace.after_chunk(cards.count)
-            keep(in_time=time.monotonic() - written_at >= work.resume_seconds)
+            if clock.is_time():
+                keep()
 
     products = [CARDS, *show(cards.count)] if cards.count else []
     if cards.count < spec.count:
@@ -122,6 +125,31 @@ def iterate(
         x_BCHW = y_BCHW
         after_pass(number)
     return x_BCHW, torch.stack(steps) if steps else x_BCHW.new_empty(0, len(x_BCHW))
+
+
+class Clock:
+    """When the next resume point is due: `seconds` after the last, and later where writing it took long.
+
+    Writing then has at most a fiftieth of the time, however large the set and slow the disk; what a kill costs is that
+    many seconds of work more. 0 seconds: always.
+    """
+
+    SHARE = 1 / 50
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = self.wait = seconds
+        self.written_at = time.monotonic()
+
+    def is_time(self) -> bool:
+        return time.monotonic() - self.written_at >= self.wait
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.written_at = time.monotonic()
+        if self.seconds:
+            self.wait = max(self.seconds, (self.written_at - began) / self.SHARE)
 
 
 class Pace:

@@ -74,18 +74,45 @@ def test_a_network_that_collapsed_is_trained_again_more_slowly_and_the_report_sa
     text = "\n".join(taught.architectures())
     assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.0800 | 0.0512, 0.0570 |" in text
     assert (
-        "blk_4_fil_64 learnt nothing at a learning rate of 0.01: 0.2072, and one constant image scores 0.2000" in text
+        "blk_4_fil_64 learnt nothing on data at a learning rate of 0.01: 0.2072, and one constant image scores 0.2000"
+        in text
     )
     assert "Shown are trainings at 0.005, on data and on cards." in text
     assert "blk_4_fil_32 learnt nothing" not in text
     assert rates == {("blk_4_fil_32", None), ("blk_4_fil_64", 0.005)}
 
 
-def test_a_child_that_collapsed_is_named(taught, monkeypatch):
-    fine = taught.lab.distill()
-    gone = Made(fine.place, {**fine.result, "collapsed": "it tells no images apart"})
-    monkeypatch.setattr(taught.lab, "capture", lambda parent, source, *_: source)
-    monkeypatch.setattr(taught.lab, "distill", lambda cards, *_: gone if cards == "capsule" else fine)
-    text = "\n".join(taught.architectures())
-    assert "blk_4_fil_64 from the capsule learnt nothing, though it did on data" in text
-    assert "from mazes learnt nothing" not in text
+class TestAChildThatCollapsed:
+    @pytest.fixture
+    def told(self, taught, monkeypatch):
+        """The report where a network from cards of `source` learns nothing at one of these rates."""
+
+        def tell(source: str, *rates: float | None) -> str:
+            fine = taught.lab.distill()
+            gone = Made(fine.place, {**fine.result, "collapsed": "it tells no images apart", "test_mae": 0.2072})
+
+            def distill(cards, parent, dataset, architecture, seed, rate=None):
+                return gone if architecture == "blk_4_fil_64" and cards == source and rate in rates else fine
+
+            monkeypatch.setattr(taught.lab, "capture", lambda parent, source, *_: source)
+            monkeypatch.setattr(taught.lab, "distill", distill)
+            return "\n".join(taught.architectures())
+
+        return tell
+
+    def test_from_the_capsule_has_its_row_trained_again_more_slowly(self, told):
+        text = told("capsule", None)
+        assert "blk_4_fil_64 learnt nothing from the capsule at a learning rate of 0.01: 0.2072" in text
+        assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.0800 | 0.0512, 0.0570 |" in text
+        assert "though it did on data" not in text
+
+    def test_at_every_rate_is_named(self, told):
+        text = told("capsule", None, 0.005)
+        assert "| blk_4_fil_64 | 0.0800 | 0.0800 | 0.2072 | 0.0512, 0.0570 |" in text
+        assert "blk_4_fil_64 from the capsule learnt nothing, though it did on data" in text
+        assert "from mazes learnt nothing" not in text
+
+    def test_from_mazes_is_what_mazes_are_worth(self, told):
+        text = told("maze", None)
+        assert "blk_4_fil_64 from mazes learnt nothing, though it did on data" in text
+        assert "Shown are trainings at" not in text

@@ -7,6 +7,7 @@ import torch
 from PIL import Image
 
 from engine.errors import Diverged, Stopped
+from engine.making import Clock
 from engine.passes import choose, onnx_passes
 from engine.run import run
 from engine.sources.maze import mazes
@@ -169,6 +170,24 @@ def test_memory_does_not_grow_with_the_count(capture_work, new_model, new_report
     run(work, Weighing(), never)
     assert (work.out / "cards.npy").stat().st_size > 23e6
     assert weights[-1] - weights[5] < 6e6
+
+
+class TestTheTimeThatResumePointsTake:
+    @pytest.fixture
+    def at(self, monkeypatch):
+        now = [100.0]
+        monkeypatch.setattr("engine.making.time.monotonic", lambda: now[0])
+        return now
+
+    @pytest.mark.parametrize(("seconds", "took", "due"), [(10, 0.1, 10), (10, 1.0, 50), (0, 1.0, 0)])
+    def test_a_slow_one_is_followed_by_more_work(self, at, seconds, took, due):
+        clock = Clock(seconds)
+        with clock.writing():
+            at[0] += took
+        at[0] += max(due - 0.01, 0)
+        assert clock.is_time() == (seconds == 0)
+        at[0] += 0.02
+        assert clock.is_time()
 
 
 class TestGoingOn:
