@@ -6,6 +6,7 @@ from benchmarks.capture_cost import measure, show
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_both_ways_are_timed_and_the_ratio_is_printed(capsys):
     found = measure("blk_1_fil_4", count=64, r=2, rounds=1, threads=1, rest=0)

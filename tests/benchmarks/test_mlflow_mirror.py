@@ -26,6 +26,7 @@ def test_the_range_of_a_median_is_that_of_the_sign_test():
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_the_bench_still_runs(tmp_path):
     rows, killed = mlflow_mirror.bench(tmp_path, trials=1, epochs=60)

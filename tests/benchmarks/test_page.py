@@ -14,6 +14,7 @@ NEWEST = ("train job", "model", "dataset", "flashcards", "learner")
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.skipif(not browser.is_here(), reason=browser.MISSING)
 @pytest.mark.parametrize("name", page.BENCHES)
 def test_a_bench_still_runs(name, tmp_path):

@@ -7,6 +7,7 @@ from benchmarks import queue_door
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_a_bench_still_runs():
     with open_folder() as folder:

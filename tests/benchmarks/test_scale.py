@@ -12,6 +12,7 @@ SAMPLES = {
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", scale.BENCHES)
 def test_a_bench_still_runs(name):
     with open_folder() as folder:

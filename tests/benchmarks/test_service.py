@@ -14,6 +14,7 @@ SAMPLES = {
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", service.BENCHES)
 def test_a_bench_still_runs(name, tmp_path):
     rows = service.BENCHES[name](tmp_path, **SAMPLES[name])

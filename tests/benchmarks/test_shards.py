@@ -7,6 +7,7 @@ from benchmarks import shards
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_the_bench_still_runs():
     with open_folder() as folder:
         rows = shards.bench_shards(folder, filters=8, count=256, r=2, rounds=1)

@@ -7,6 +7,7 @@ from benchmarks import webhooks
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_every_event_arrives_under_one_id_and_nothing_goes_inside():
     with open_folder() as folder:

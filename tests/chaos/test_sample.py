@@ -31,14 +31,11 @@ def report_of(folder: Path) -> dict:
     return told
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("stack", "kills", "more"),
-    [
-        ("embedded", 5, []),
-        pytest.param("servers", 3, ["--own"], marks=pytest.mark.slow),
-        pytest.param("servers", 7, [], marks=pytest.mark.slow),
-    ],
+    ("stack", "kills", "more"), [("embedded", 5, []), ("servers", 3, ["--own"]), ("servers", 7, [])]
 )
 def test_every_trouble_is_got_over(folder, stack, kills, more):
     ran = subprocess.run(command(folder, stack, kills, *more), cwd=ROOT, capture_output=True, text=True)
@@ -53,6 +50,7 @@ def test_every_trouble_is_got_over(folder, stack, kills, more):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_an_interrupted_run_goes_on_where_it_was(folder):
     state = folder / "embedded-1" / "state.json"

@@ -102,6 +102,7 @@ def test_a_runner_does_not_outlive_its_worker(ground):
     stack.wait_until_ready()
 
 
+@pytest.mark.slow
 def test_the_parts_do_not_outlive_serve(tmp_path):
     with running_stack("embedded", tmp_path) as stack:
         while not stack.processes("worker.runner"):

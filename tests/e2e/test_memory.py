@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from service_process import running_service
 
 GIB = 1024**3
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from engine.models import build
 from flashcards.contract.architecture import architecture_spec
 from flashcards.contract.image import parse_image_shape
 
+pytestmark = pytest.mark.slow  # a real MLflow server takes long to start
+
 ARRIVES_SECONDS = 300
 TRAIN = {"kind": "train", "architecture": "blk_2_fil_8", "epochs": 8, "learning_rate": 0.01}
 #: A process of its own: the package warns of much, and warnings are errors here.

@@ -66,6 +66,7 @@ def times_run(stack: ServersStack) -> Counter[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("jobs", [2000])
 def test_none_is_lost_and_none_is_run_twice(stack, jobs):

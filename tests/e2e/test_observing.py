@@ -154,6 +154,7 @@ def test_a_port_that_is_taken_is_said(watched, tmp_path):
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_away_holds_nothing_up(tmp_path):
     away = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with running_service(tmp_path / "home", environment=away, threads=1) as service:

@@ -150,6 +150,7 @@ def test_a_worker_whose_only_slot_is_taken_still_reads(ground):
     assert wait_for(ground.client, job["id"])["state"] == "succeeded"
 
 
+@pytest.mark.parametrize("ground", ["embedded", pytest.param("servers", marks=pytest.mark.slow)], indirect=True)
 def test_workers_killed_while_they_read_lose_nothing(ground):
     count, name = 120, f"killed-{ground.stack.name}"
     for number in range(count):

@@ -102,6 +102,7 @@ def restart_one_after_the_other(stack) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_a_client_with_retries_sees_no_failure(stack, digits_npz, tmp_path):
     path = tmp_path / "digits.npz"

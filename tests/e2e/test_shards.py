@@ -76,13 +76,10 @@ def test_the_cards_are_those_of_one_piece(ground):
     check_sound(ground.stack)
 
 
+@slow
 @pytest.mark.parametrize(
     ("ground", "kill"),
-    [
-        ("embedded", kill_runner),
-        pytest.param("servers", kill_runner, marks=slow),
-        pytest.param("servers", kill_worker, marks=slow),
-    ],
+    [("embedded", kill_runner), ("servers", kill_runner), ("servers", kill_worker)],
     indirect=["ground"],
 )
 def test_a_killed_shard_is_done_again_alone(ground, unbroken, kill):
@@ -101,7 +98,8 @@ def test_a_killed_shard_is_done_again_alone(ground, unbroken, kill):
     check_sound(stack)
 
 
-@pytest.mark.parametrize("ground", EITHER, indirect=True)
+@slow
+@pytest.mark.parametrize("ground", ["embedded", "servers"], indirect=True)
 def test_a_cancelled_capture_stops_its_shards_and_a_retry_makes_the_rest(ground, unbroken):
     client, stack = ground.client, ground.stack
     job_id = submit(client, **LONG, model=ground.model, shards=2)["id"]

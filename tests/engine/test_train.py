@@ -119,6 +119,7 @@ def edges(epochs: int) -> list[int]:
     return [1, 3, 5, 6, 7, 15, last - ASKED_AN_EPOCH - 3, last - ASKED_AN_EPOCH, last - 4, last - 1, last]
 
 
+@pytest.mark.slow
 def test_stopped_anywhere_it_ends_with_the_same_bits(early, new_report, never):
     make, unbroken, weights, metrics = early
     for nth in edges(unbroken.result.epochs):

@@ -96,6 +96,7 @@ class StopAt:
         return self.left <= 0
 
 
+@pytest.mark.slow
 def test_stopped_anywhere_it_ends_with_the_same_bits(classifier_work, labelled, new_report, never):
     dataset = labelled()
 

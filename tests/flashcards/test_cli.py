@@ -284,6 +284,7 @@ def test_a_full_or_missing_folder_is_told_in_words(run, trained, tmp_path):
     assert "no such folder" in told.stderr
 
 
+@pytest.mark.slow
 def test_serve_becomes_the_service_and_leaves_on_a_signal(start, tmp_path):
     port = free_port()
     (tmp_path / "service").mkdir()

@@ -6,6 +6,7 @@ from flashcards.demo import digits, run_demo, service
 from flashcards.errors import CannotStart
 
 
+@pytest.mark.slow
 def test_the_demo_goes_the_whole_way_and_cleans_up(tmp_path):
     before = psutil.Process().children(recursive=True)
     summary = run_demo(tmp_path / "out", images=400, epochs=4, count=9, r=3, quiet=True)

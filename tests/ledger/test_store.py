@@ -141,6 +141,7 @@ def test_a_folder_gives_no_links(tmp_path):
     assert Store(f"file://{tmp_path}").sign(TENANT, "0" * 64, 60) is None
 
 
+@pytest.mark.slow
 def test_a_large_file_goes_up_in_parts_and_not_through_memory(s3, s3_environment, tmp_path):
     path = tmp_path / "large"
     with path.open("wb") as file:

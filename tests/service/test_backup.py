@@ -54,6 +54,7 @@ def test_no_secret_is_in_it(backup, locked, admin_key):
         assert secret.encode() not in told
 
 
+@pytest.mark.slow
 def test_restored_it_says_whether_its_keys_will_open(backup, locked, tmp_path):
     told = json.loads(run("restore", backup, "--json", home=tmp_path / "new").stdout)
     assert "FLASHCARDS_KEY_SECRET" in told["warnings"][0]
@@ -62,11 +63,13 @@ def test_restored_it_says_whether_its_keys_will_open(backup, locked, tmp_path):
     assert told["warnings"] == []
 
 
+@pytest.mark.slow
 def test_a_home_in_use_is_refused(backup, locked):
     done = run("restore", backup, home=locked.home, code=1)
     assert "a `flashcards serve` uses" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_time_is_refused(backup, tmp_path):
     run("restore", backup, home=tmp_path / "new")
     done = run("restore", backup, "--json", home=tmp_path / "new", code=1)
@@ -79,6 +82,7 @@ def test_nothing_there_to_back_up(tmp_path):
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_reached_or_written_is_said(locked, backup, tmp_path):
     nowhere = f"postgresql://nobody:hush@127.0.0.1:{free_port()}/nothing"
     done = run("restore", backup, home=tmp_path, database_url=nowhere, code=5)

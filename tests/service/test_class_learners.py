@@ -136,6 +136,7 @@ class TestTasks:
 
 
 class TestPairs:
+    @pytest.mark.slow
     def test_a_classifier_and_its_autoencoder_learn_on_together(self, api, parts):
         pair = {
             "classifier": push_model(api, "tasknet_3_width_4_hidden_32_latent_8", "8x8x1")["id"],

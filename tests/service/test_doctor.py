@@ -50,6 +50,7 @@ def test_a_port_that_is_taken(found, service):
     assert found(port=service.port)["port"][0] is False
 
 
+@pytest.mark.slow
 def test_servers_that_are_away_leave_the_findings_readable(tmp_path):
     nobody = f"127.0.0.1:{free_port()}"
     settings = {

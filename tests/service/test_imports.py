@@ -13,6 +13,8 @@ from service_process import running_service
 from ledger.tracking.mlflow import Mlflow
 from ledger.tracking.tracker import Run
 
+pytestmark = pytest.mark.slow  # a real MLflow server takes long to start
+
 #: A process of its own: the package warns of much, and warnings are errors here.
 LOG = """
 import sys, torch, mlflow

@@ -226,12 +226,14 @@ class TestStart:
         assert "keys generate" in ended.stderr
         assert "hunter2" not in ended.stderr
 
+    @pytest.mark.slow
     def test_a_shared_database_needs_a_shared_secret(self, locked, tmp_path):
         url = f"sqlite:///{tmp_path / 'shared.db'}"
         ended = self.start(locked, database_url=url, home=tmp_path / "home", port=0)
         assert ended.returncode != 0
         assert "FLASHCARDS_KEY_SECRET" in ended.stderr
 
+    @pytest.mark.slow
     def test_a_secret_file_that_is_not_there_is_said(self, locked, tmp_path):
         ended = self.start(locked, database_url_file=tmp_path / "nowhere", home=tmp_path / "home")
         assert ended.returncode != 0

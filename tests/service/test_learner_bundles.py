@@ -67,6 +67,7 @@ def test_it_says_where_it_learnt(api, elsewhere, pupil, moved):
     assert [each["kind"] for each in story["lineage"]["jobs"]] == ["learn", "learn"]
 
 
+@pytest.mark.slow
 def test_it_goes_on_learning_as_it_would_have_at_home(api, elsewhere, pupil, moved, parts):
     results = [
         learn(client, id, push_dataset(client, parts[2], "part 2"))["result"]

@@ -134,6 +134,7 @@ def wait_until(holds, seconds: float = 10) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_an_upload_over_the_limit_is_refused_announced_or_not(tmp_path):
     with running_service(tmp_path / "home", threads=1, max_upload_bytes=100_000) as small:
         with httpx.Client(base_url=small.url, timeout=60) as api:

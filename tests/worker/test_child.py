@@ -185,6 +185,7 @@ def test_a_killed_runner_leaves_no_zombie(child, parent):
     assert psutil.Process(parent.pid).children() == []
 
 
+@pytest.mark.slow
 def test_runners_outlive_their_nursery_and_another_one_takes_over(assignment):
     parent = Parent()
     try:

@@ -22,6 +22,8 @@ from ledger.tables import DEFAULT_TENANT, Dataset, Mirror, Model
 from worker.mirror import Mirroring
 from worker.station import Station
 
+pytestmark = pytest.mark.slow  # a real MLflow server takes long to start
+
 DATASET = "dataset_" + "1" * 32
 SPEC = {"kind": "train", "dataset": DATASET, "architecture": "dense_ae_16_4", "epochs": 3, "labels": {"line": "7"}}
 

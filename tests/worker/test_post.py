@@ -19,6 +19,7 @@ def start(module, service):
     return subprocess.Popen([sys.executable, "-m", module], env=service.environment, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_it_delivers_shows_that_it_lives_and_leaves_in_good_order(tmp_path):
     allowed = {"webhook_private_networks": '["127.0.0.1/32"]', "webhook_poll_seconds": 0.1, "courier": "false"}

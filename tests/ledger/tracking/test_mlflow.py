@@ -14,6 +14,8 @@ from ledger.errors import RunGone, TrackerRefused
 from ledger.tracking.mlflow import Mlflow
 from ledger.tracking.tracker import Point, Run, TrackedModel
 
+pytestmark = pytest.mark.slow  # a real MLflow server takes long to start
+
 BLK, IMAGE = architecture_spec.validate_python("blk_2_fil_4"), parse_image_shape("16x16x1")
 
 

@@ -169,6 +169,7 @@ class TestHostile:
         data = parquet_of({"image": [png(np.zeros((64, 64, 3), np.uint8))] * 9})
         assert "take 110,592 bytes" in refusal(data, WANTED._replace(max_bytes=100_000)).detail
 
+    @pytest.mark.slow
     def test_a_bomb_of_one_value(self, tmp_path):
         """A column of equal values takes no room in the file, and none here before it is looked at."""
         data = parquet_of({"image": [bytes(50_000_000)] * 30}, compression="zstd", use_dictionary=True)
