@@ -91,13 +91,13 @@ def test_what_is_not_there_is_said(page, path):
 @pytest.mark.slow
 def test_cards_are_looked_at_pass_by_pass(page, things):
     page.open(f"/flashcards/{things['cards']}", "Pass by pass")
-    before = page.run("return document.querySelector('canvas').toDataURL()")
-    slider = page.one("#passes")
+    slider, canvas = page.one("#passes"), page.one("canvas")
+    before = page.run("return arguments[0].toDataURL()", canvas)
     page.run(
         "arguments[0].value = arguments[0].value === '0' ? 1 : 0; arguments[0].dispatchEvent(new Event('input'))",
         slider,
     )
-    assert page.run("return document.querySelector('canvas').toDataURL()") != before
+    page.wait(lambda: page.run("return arguments[0].toDataURL()", canvas) != before, "the cards stay what they were")
     page.run("const s = document.querySelector('#before'); s.value = 0; s.dispatchEvent(new Event('input'))")
     page.see("r = 0: maze")
     assert page.errors() == []

@@ -54,7 +54,7 @@ def test_a_report_opens_prints_and_says_nothing_wrong(page, things):
     page.open(f"/jobs/{things['capture']}", "Report")
     page.one(".verbs a.button").click()
     page.see("What was asked for").see("Cards, as the job left them")
-    assert page.run("return [...document.images].every((image) => image.naturalWidth > 0)")
+    page.wait(lambda: page.run("return [...document.images].every((image) => image.naturalWidth > 0)"), "no pictures")
     assert page.run("return getComputedStyle(document.querySelector('.figures, .facts')).display") in ("flex", "grid")
     assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
     printed = page.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
@@ -178,8 +178,8 @@ def test_a_learner_is_begun_taught_and_taken_back(page, api, dataset):
 def test_a_learner_of_classes_is_begun_and_taught(page, api, dataset):
     page.open("/learners", "Begin a learner")
     page.run(
-        "const s = document.querySelector('select[name=scenario]'); s.value = 'task_incremental';"
-        "s.dispatchEvent(new Event('change', { bubbles: true }))"
+        "arguments[0].value = 'task_incremental'; arguments[0].dispatchEvent(new Event('change', { bubbles: true }))",
+        page.one("select[name=scenario]"),
     )
     network = page.one("form input[name=architecture]")
     assert network.get_attribute("value") == "tasknet"
