@@ -5,8 +5,12 @@ its processes. The two against each other say how far apart equal jobs are on th
 the figure. After each it is started again, and has to know everything that it missed, once.
 
 The server stands for one on another machine: it has a core of its own, and the service with worker and runner another,
-where there are two. The gate holds where the whole range lies within it that the median is in 19 times of 20: a
-machine that is too noisy to tell 2 % says so, and does not pass.
+where there are two. On a shared machine the same steps over the same images take ten per cent more or less from one
+time to the next, which hides 2 %. So the processor time of the runner is set apart: it does the same whatever becomes
+of the server, and what a dead one could cost is the rest of the job's time, which is waiting, and the work of others on
+that core. The change of this rest, as a share of the whole, is what the gate is held against; that of the whole is
+printed beside it. It holds where the whole range lies within it that the median is in 19 times of 20: a machine that is
+too noisy to tell 2 % says so, and does not pass.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from math import comb
 from pathlib import Path
@@ -23,6 +28,7 @@ from statistics import median, quantiles
 from typing import Any
 
 import httpx
+import psutil
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
@@ -32,7 +38,7 @@ sys.path.append(str(ROOT / "tests" / "support"))
 
 from making import npz, push_dataset, submit  # noqa: E402
 from servers import running  # noqa: E402
-from service_process import running_service  # noqa: E402
+from service_process import ServiceProcess, running_service  # noqa: E402
 from tracking import MlflowServer, run_of  # noqa: E402
 
 Row = tuple[str, str, str]
@@ -49,18 +55,58 @@ def images() -> bytes:
     return npz(x_train=pixels[:1500], x_test=pixels[1500:])
 
 
+@dataclass(frozen=True)
+class Timed:
+    seconds: float  # from its claim to its end, by the record
+    runner: float  # of them, processor time of its runner
+
+    @property
+    def rest(self) -> float:
+        return self.seconds - self.runner
+
+
+@dataclass(frozen=True)
+class Three:
+    """Two jobs with the server there, and the one between them in which it was killed."""
+
+    first: Timed
+    broken: Timed
+    second: Timed
+
+    @property
+    def plain(self) -> float:
+        return (self.first.seconds + self.second.seconds) / 2
+
+    @property
+    def equal(self) -> float:
+        """What equal jobs take, over each other."""
+        return self.second.seconds / self.first.seconds
+
+    @property
+    def whole(self) -> float:
+        return self.broken.seconds / self.plain
+
+    @property
+    def changed(self) -> float:
+        """By what the server has multiplied the time of the job, the runner's own computing left as it is."""
+        return 1 + (self.broken.rest - (self.first.rest + self.second.rest) / 2) / self.plain
+
+
 class Trial:
     """A service, its tracking server, and one kind of job."""
 
-    def __init__(self, api: httpx.Client, server: MlflowServer, epochs: int) -> None:
+    def __init__(self, service: ServiceProcess, api: httpx.Client, server: MlflowServer, epochs: int) -> None:
+        self.service = service
         self.api = api
         self.server = server
         dataset = push_dataset(api, images())["id"]
         self.spec = {"kind": "train", "dataset": dataset, "architecture": "blk_2_fil_16", "learning_rate": 0.005}
         self.spec |= {"epochs": epochs, "patience": epochs, "decay": 0.0}
 
-    def seconds(self, at_half: Callable[[], None] = lambda: None) -> float:
-        """From its claim to its end, by the record; looked at equally often whatever happens to the server."""
+    def timed(self, at_half: Callable[[], None] = lambda: None) -> Timed:
+        """Looked at equally often whatever happens to the server."""
+        (nursery,) = self.service.parts("worker.runner")  # while nothing runs
+        before = _of_the_buried(nursery)
         job_id, halved = submit(self.api, **self.spec)["id"], False
         while (job := self.api.get(f"/v1/jobs/{job_id}").json())["state"] not in ENDED:
             if not halved and job["progress"]["fraction"] > 0.4:
@@ -69,13 +115,15 @@ class Trial:
             time.sleep(LOOK_SECONDS)
         assert job["state"] == "succeeded", job["error"]
         self._wait_for(job_id)
-        return _moment(job["ended_at"]) - _moment(job["started_at"])
+        runner = _of_the_buried(nursery) - before
+        assert runner > 0, "its runner is not buried yet"
+        return Timed(_moment(job["ended_at"]) - _moment(job["started_at"]), runner)
 
-    def killed(self) -> float:
+    def killed(self) -> Timed:
         kills: list[None] = []
-        seconds = self.seconds(lambda: kills.append(self.server.kill()))
+        timed = self.timed(lambda: kills.append(self.server.kill()))
         assert kills, "the job ended too soon for the server to be killed"
-        return seconds
+        return timed
 
     def _wait_for(self, job_id: str) -> None:
         """Until the server knows every point, once, and has the model."""
@@ -110,7 +158,7 @@ def pinned(core: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def ground(folder: Path) -> Iterator[tuple[httpx.Client, MlflowServer]]:
+def ground(folder: Path) -> Iterator[tuple[ServiceProcess, httpx.Client, MlflowServer]]:
     theirs, ours, *_ = [*sorted(os.sched_getaffinity(0)), None, None]
     server = MlflowServer(folder / "mlflow")
     mirrored = {"mlflow_url": server.url, "mlflow_poll_seconds": 1}
@@ -123,26 +171,27 @@ def ground(folder: Path) -> Iterator[tuple[httpx.Client, MlflowServer]]:
         pinned(apart),  # the server is started again from here
         httpx.Client(base_url=service.url, timeout=120) as api,
     ):
-        yield api, server
+        yield service, api, server
 
 
 def bench(folder: Path, trials: int = 12, epochs: int = 60) -> tuple[list[Row], list[float]]:
     """What is said, and by what each killed server has multiplied a job's time."""
-    equal, killed, plain = [], [], []
-    with ground(folder) as (api, server):
-        trial = Trial(api, server, epochs)
-        trial.seconds()  # the first job of a service reads what the others find in memory
+    threes = []
+    with ground(folder) as parts:
+        trial = Trial(*parts, epochs)
+        trial.timed()  # the first job of a service reads what the others find in memory
         for _ in range(trials):
-            first, broken, second = trial.seconds(), trial.killed(), trial.seconds()
-            plain += [first, second]
-            equal.append(second / first)
-            killed.append(2 * broken / (first + second))
-            console.print(f"{first:.2f} s, killed {broken:.2f} s, {second:.2f} s", style="dim")
+            threes.append(three := Three(trial.timed(), trial.killed(), trial.timed()))
+            told = (f"{each.seconds:.2f} s ({each.rest:.2f})" for each in (three.first, three.broken, three.second))
+            console.print("{}, killed {}, {}".format(*told), style="dim")
+    equal, whole = [three.equal for three in threes], [three.whole for three in threes]
+    killed = [three.changed for three in threes]
     low, high = likely(killed)
     rows = [
-        ("a job, server there", f"{median(plain):.2f} s", f"median of {len(plain)}"),
+        ("a job, server there", f"{median(three.plain for three in threes):.2f} s", f"median of {trials} pairs"),
         ("the same again", f"x {median(equal):.4f}", f"middle half {_spread(equal)}: this machine's noise"),
-        ("server killed in the middle", f"x {median(killed):.4f}", f"middle half {_spread(killed)}"),
+        ("server killed, the whole time", f"x {median(whole):.4f}", f"middle half {_spread(whole)}"),
+        ("server killed, its runner's computing aside", f"x {median(killed):.4f}", f"middle half {_spread(killed)}"),
         ("where its median is, 19 times of 20", f"x {low:.4f} to {high:.4f}", "gate: all of it within 0.98 to 1.02"),
         (
             "what was missed",
@@ -179,6 +228,12 @@ def verdict(ratios: list[float]) -> str | None:
 def _spread(ratios: list[float]) -> str:
     low, _, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else [ratios[0]] * 3
     return f"{low:.4f} to {high:.4f}"
+
+
+def _of_the_buried(nursery: psutil.Process) -> float:
+    """Processor seconds of all runners that it bore and that have ended."""
+    times = nursery.cpu_times()
+    return float(times.children_user + times.children_system)
 
 
 def _moment(text: str) -> float:
