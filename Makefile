@@ -26,9 +26,9 @@ serve: install
 demo: install
 	@exec $(BIN)/flashcards demo
 
-# Most of a test is waiting for a real process: four at a time are faster than two, on two cores.
+# Most of a test is waiting for a real process: three at a time are faster than two, on two cores.
 test: .venv/.test-installed
-	$(BIN)/python -m pytest -m "not slow" -n 4 --dist worksteal
+	$(BIN)/python -m pytest -m "not slow" -n 3 --dist worksteal
 
 test-all: test
 	$(BIN)/python -m pytest -m "slow and not alone" -n 3 --dist worksteal

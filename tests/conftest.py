@@ -5,6 +5,7 @@ import signal
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from contextlib import contextmanager
+from pathlib import Path
 
 import browser
 import httpx
@@ -22,6 +23,14 @@ def pytest_configure(config):
     """A shell starts what runs in its background deaf to Ctrl-C, and so would be all that is started here."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Whole stacks and a browser take long to start, whatever the test: all of those are slow."""
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in ("browser", "e2e"):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_make_parametrize_id(config, val, argname):
