@@ -9,7 +9,7 @@ import { bytes, many, roughly } from "../words.js";
 
 const MOST_WAITING = 8;
 const PLACES = 3; // whose place in the queue is asked for
-const STORAGE_MS = 60_000; // counting files takes longer the more there are
+const MANY_FILES = 1000; // counting them takes longer the more there are
 const kept = { storage: null, askedAt: 0 };
 
 async function show() {
@@ -31,7 +31,7 @@ async function show() {
   fill(byId("newest"), ...cards.items.map((set) => sheetCard(set)));
   fill(byId("steps"), await firstSteps());
   document.title = `${running.items.length ? `(${running.items.length}) ` : ""}Overview · Flashcards`;
-  if (Date.now() - kept.askedAt > STORAGE_MS) {
+  if (Date.now() - kept.askedAt > (kept.storage?.files > MANY_FILES ? 60_000 : 5_000)) {
     kept.askedAt = Date.now();
     get("/v1/storage?limit=1").then((storage) => ((kept.storage = storage), drawFigures(running, queued)), () => null);
   }
