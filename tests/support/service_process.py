@@ -35,7 +35,6 @@ class ServiceProcess:
             **{name: value for name, value in os.environ.items() if not name.startswith("FLASHCARDS_")},
             "FLASHCARDS_HOME": str(home),
             "FLASHCARDS_PORT": str(self.port),
-            "FLASHCARDS_BROKER_POLL_SECONDS": "0.2",  # a dozen of them idle beside each other
             **{f"FLASHCARDS_{name.upper()}": str(value) for name, value in settings.items()},
             **(environment or {}),
         }
