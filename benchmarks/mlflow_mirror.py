@@ -8,9 +8,9 @@ The server stands for one on another machine: it has a core of its own, and the 
 where there are two. On a shared machine the same steps over the same images take ten per cent more or less from one
 time to the next, which hides 2 %. So the processor time of the runner is set apart: it does the same whatever becomes
 of the server. So is the time that the host took the core away ("steal"). What a dead server could cost is the rest of
-the job's time, which is waiting, and the work of others on that core. The change of this rest, as a share of the whole, is what the gate is held against; that of the whole is
-printed beside it. It holds where the whole range lies within it that the median is in 19 times of 20: a machine that is
-too noisy to tell 2 % says so, and does not pass.
+the job's time, which is waiting, and the work of others on that core. The change of this rest, as a share of the whole,
+is what the gate is held against; that of the whole is printed beside it. It holds where the whole range lies within it
+that the median is in 19 times of 20: a machine that is too noisy to tell 2 % says so, and does not pass.
 """
 
 import argparse
