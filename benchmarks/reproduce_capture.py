@@ -17,7 +17,7 @@ from benchmarks import paper
 from benchmarks.lab import Lab, Made, Size, spread
 from benchmarks.real import data_folder
 from benchmarks.records import add_places, records_of
-from benchmarks.reports import commits, words_of, write_report
+from benchmarks.reports import Lines, commits, header, row, words_of, write_report
 from engine.models.blk import multiplications
 from flashcards.contract.architecture import architecture_spec
 
@@ -28,7 +28,6 @@ OTHERS: dict[str, int | str] = {"geometric": 10, "noise": 10}
 COUNTS = (250, 500, 1000, 2000)
 RETRAINED = [1, 2, 5, 10, 20, 50]
 
-Lines = list[str]
 Seeds = tuple[int, ...]
 
 
@@ -86,14 +85,14 @@ class Report:
         return [self.children(dataset, source, architecture) for source in ("maze", "capsule")]
 
     def table1(self) -> Lines:
-        lines = _head("dataset", "original", "mazes, r = 10", "latents", "capsule", "times original", "the paper")
+        lines = header("dataset", "original", "mazes, r = 10", "latents", "capsule", "times original", "the paper")
         for dataset in TABLE1:
             parents = self.parents(dataset)
             found = {source: self.children(dataset, source) for source in SOURCES}
             times = ", ".join(f"{_times(children, parents):.2f}" for children in found.values())
             original, cards = paper.TABLE1[dataset]
             theirs = f"{original:.4f}, {cards:.4f}: {cards / original:.2f}"
-            lines.append(_row(dataset, _told(parents), *map(_told, found.values()), times, theirs))
+            lines.append(row(dataset, _told(parents), *map(_told, found.values()), times, theirs))
         return [*lines, "", *self._alphas()]
 
     def _alphas(self) -> Lines:
@@ -101,7 +100,7 @@ class Report:
         lines = [
             "Weighted alpha of the weights' spectra: close to one another for networks that learnt the same.",
             "",
-            *_head("dataset", "alpha on original", "alpha on mazes", "alpha on untrained", "the paper"),
+            *header("dataset", "alpha on original", "alpha on mazes", "alpha on untrained", "the paper"),
         ]
         fresh = [self.lab.untrained_alpha(self.architecture, seed) for seed in self.seeds]
         for dataset in TABLE1:
@@ -110,22 +109,22 @@ class Report:
                 for made in (self.parents(dataset), self.children(dataset, "maze"))
             )
             theirs = ", ".join(f"{alpha:.4f}" for alpha in paper.ALPHA[dataset])
-            lines.append(_row(dataset, *map(spread, found), spread(fresh), theirs))
+            lines.append(row(dataset, *map(spread, found), spread(fresh), theirs))
         return lines
 
     def architectures(self) -> Lines:
-        lines = _head("CIFAR-10", "original", "mazes, r = 10", "capsule", "the paper: original, mazes")
+        lines = header("CIFAR-10", "original", "mazes, r = 10", "capsule", "the paper: original, mazes")
         collapsed: Lines = []
         for name, (_, original, cards) in paper.ARCHITECTURES.items():
             if name not in self.compared:
-                lines.append(_row(name, *["not run"] * 3, f"{original:.4f}, {cards:.4f}"))
+                lines.append(row(name, *["not run"] * 3, f"{original:.4f}, {cards:.4f}"))
                 continue
             own = Report(self.lab, name, self.docs, self.seeds, self.compared)
             found = own.of_mazes_and_capsule("cifar10")
             if fallen := [child for child in found[1] if "collapsed" in child.result and name not in own.again]:
                 own.again[name] = "from the capsule", fallen[0]  # its cards are as good as images: it is the rate
                 found = own.of_mazes_and_capsule("cifar10")
-            lines.append(_row(name, _told(own.parents("cifar10")), *map(_told, found), f"{original:.4f}, {cards:.4f}"))
+            lines.append(row(name, _told(own.parents("cifar10")), *map(_told, found), f"{original:.4f}, {cards:.4f}"))
             self.again |= own.again
             collapsed += [
                 f"{name} from {source} learnt nothing, though it did on data: such a figure says nothing of the cards."
@@ -155,18 +154,18 @@ class Report:
         ]
 
     def distillation(self) -> Lines:
-        lines = _head("new network", "on data", "from mazes", "from the capsule", "the paper: data, mazes")
+        lines = header("new network", "on data", "from mazes", "from the capsule", "the paper: data, mazes")
         for name, (original, cards) in paper.DISTILLED.items():
             found = self.of_mazes_and_capsule("cifar10", name)
             theirs = f"{original:.4f}, {cards:.4f}"
-            lines.append(_row(name, _told(self.parents("cifar10", name)), *map(_told, found), theirs))
+            lines.append(row(name, _told(self.parents("cifar10", name)), *map(_told, found), theirs))
         return [*lines, "", *self._trained_again()]
 
     def sources(self) -> Lines:
-        lines = _head("source", "MNIST", "CIFAR-10")
+        lines = header("source", "MNIST", "CIFAR-10")
         for source, r in (SOURCES | OTHERS).items():
             lines.append(
-                _row(f"{source}, r = {r}", *(_told(self.children(name, source)) for name in ("mnist", "cifar10")))
+                row(f"{source}, r = {r}", *(_told(self.children(name, source)) for name in ("mnist", "cifar10")))
             )
         return [
             *lines,
@@ -191,7 +190,7 @@ class Report:
             "directions alike.",
             "Test MAE over that of the original.",
             "",
-            *_head("cards", *TABLE1),
+            *header("cards", *TABLE1),
         ]
         rows: list[tuple[str, str, str | None]] = [
             ("capsule: decoded latents", "capsule", "bare"),
@@ -204,17 +203,17 @@ class Report:
         ]
         for words, source, ablation in rows:
             times = (_times(self.children(name, source, ablation=ablation), self.parents(name)) for name in TABLE1)
-            lines.append(_row(words, *(f"{each:.3f}" for each in times)))
+            lines.append(row(words, *(f"{each:.3f}" for each in times)))
         return lines
 
     def counts(self) -> Lines:
-        lines = _head("how many", *(f"{name}: {what}" for name in ("MNIST", "CIFAR-10") for what in _COUNTED))
+        lines = header("how many", *(f"{name}: {what}" for name in ("MNIST", "CIFAR-10") for what in _COUNTED))
         for count in COUNTS:
             cells = []
             for dataset in ("mnist", "cifar10"):
                 cells += [self.children(dataset, source, count=count) for source in ("maze", "capsule")]
                 cells.append([self.lab.coreset(dataset, self.architecture, count, seed) for seed in self.seeds])
-            lines.append(_row(str(count), *map(_told, cells)))
+            lines.append(row(str(count), *map(_told, cells)))
         return lines
 
     def passes(self) -> Lines:
@@ -242,7 +241,7 @@ class Report:
             self._picture(cards, "sheet.png", f"cards-{dataset}.png")
             self._picture(cards, "source.png", "mazes.png")
         shown = (f"![{name}](reproduction/{name}.png)" for name in ("mazes", *(f"cards-{name}" for name in TABLE1)))
-        return [*_head("mazes", *TABLE1), _row(*shown)]
+        return [*header("mazes", *TABLE1), row(*shown)]
 
     def _picture(self, made: Made, name: str, shown: str) -> None:
         self.lab.keep_picture(made, name, self.pictures / shown)
@@ -259,14 +258,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Report], Lines]]] = {
     "counts": ("How many cards, beside as many real images", Report.counts),
     "architectures": ("The six architectures", Report.architectures),
 }
-
-
-def _head(*columns: str) -> Lines:
-    return [_row(*columns), _row(*["---"] * len(columns))]
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _told(made: list[Made]) -> str:

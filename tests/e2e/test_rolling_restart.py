@@ -53,9 +53,7 @@ class User(threading.Thread):
     def one_round(self, client: Client) -> None:
         job = client.submit({"kind": "noop"})
         self.accepted.append(job.id)
-        states = [event.data["state"] for event in client.jobs.events(job.id)]
-        assert (states[0], states[-1]) == ("queued", "succeeded"), states
-        assert set(states) == {"queued", "running", "succeeded"}, states  # a worker that leaves gives its job back
+        assert [event.data["state"] for event in client.jobs.events(job.id)] == ["queued", "running", "succeeded"]
         assert client.jobs.wait(job.id, timeout=60).state == "succeeded"
         assert client.jobs.list(limit=5).items
         ours = self.folder / "ours.safetensors"

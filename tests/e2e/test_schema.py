@@ -24,7 +24,7 @@ checks.use_after_free.enabled = false
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_the_service_keeps_to_its_document(digits_npz, tmp_path):
     """A service of its own, with keys: what is there to be found is also there to be deleted."""
     key_file = tmp_path / "key"
@@ -49,6 +49,6 @@ def test_the_service_keeps_to_its_document(digits_npz, tmp_path):
             # A schema cannot say that a file is well-formed or that an id exists: what it allows may still be refused.
             "--exclude-checks=positive_data_acceptance",
         ]
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=880)
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=580)
         assert ran.returncode == 0, ran.stdout[-8000:] + ran.stderr[-2000:]
         assert "Traceback" not in service.log.read_text()
