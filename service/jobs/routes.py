@@ -103,7 +103,9 @@ async def get_job(
     job_id: JobId,
     house: HouseDep,
     tenant: TenantDep,
-    wait: Annotated[float, Query(ge=0, le=60, description="seconds to wait for the job to end; less, if the API closes")] = 0,
+    wait: Annotated[
+        float, Query(ge=0, le=60, description="seconds to wait for the job to end; less, if the API closes")
+    ] = 0,
 ) -> Job:
     deadline = asyncio.get_running_loop().time() + wait
     while True:
