@@ -223,6 +223,21 @@ def test_a_budget_holds_for_a_model_that_came_with_nothing(first, new_report, ne
         run(work, new_report(), never)
 
 
+def test_of_a_model_that_came_with_nothing_cards_tell_keeping_from_losing(first):
+    def forgotten(task, **strategy):
+        measures = [] if task.test is None else first.input.measures
+        learner = replace(first, input=replace(first.input, tasks=[task], measures=measures))
+        return learner.learn("high", strategy=strategy).result.forgetting
+
+    mazes = {"kind": "flashcards", "count": 301, "source": "maze", "r": 3}
+    seen = replace(first.input.tasks[0], capsule=None)
+    lost, kept = (forgotten(seen, **strategy) for strategy in (NAIVE, mazes))
+    lost_on_cards, kept_on_cards = (forgotten(replace(seen, test=None), **strategy) for strategy in (NAIVE, mazes))
+    assert kept < 0.5 * lost
+    assert kept_on_cards < 0.5 * lost_on_cards
+    assert lost_on_cards > 0.4 * lost
+
+
 def test_a_resume_point_of_another_version_is_not_taken_up(first, kept, new_report, never):
     report = new_report()
     with pytest.raises(Stopped):
