@@ -18,7 +18,7 @@ Runs = dict[int, Learnt]  # by seed
 def bars(scenario: Scenario, found: dict[str, Runs]) -> Lines:
     """Each other strategy on the seeds that both have, then what is asked of flashcards alone."""
     own, lines = found.get("flashcards", {}), []
-    for name in (*continual.GATES, "joint", "coreset", None):
+    for name in (*continual.GATES, continual.AT_PAR, "joint", "coreset", None):
         shared = [seed for seed in own if name is None or seed in found.get(name, {})]
         if shared:
             beside = {} if name is None else {name: [found[name][seed] for seed in shared]}

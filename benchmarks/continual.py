@@ -1,8 +1,9 @@
 """`make bench-continual`: learners that go through five datasets, by every strategy, beside what keeps real images.
 
 The same minibatches of new images for all: as many epochs, no early stop. Strategies that replay take as many old
-samples beside them; joint goes over the images of all tasks so far. Every task that is done is kept,
-so the command can be stopped and goes on where it was; its figures are in docs/reproduction/steps.
+samples beside them. `joint` goes over the images of all tasks so far, so by the fifth task it takes five times the
+steps; `joint_at_par` has all those images too and replays them as the others do, at their budget. Every task that
+is done is kept, so the command can be stopped and goes on where it was; its figures are in docs/reproduction/steps.
 
 `--bar ten`: ten tasks, each dataset in two halves. `--bar estimates`: what cards say of forgetting against the truth,
 over all runs that are kept. `--bar plasticity`: what was tried to give the new task more room, see trials.py.
@@ -28,6 +29,7 @@ from engine.strategies.flashcards import FlashcardsReplay
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURES = {16: "blk_3_fil_32", 32: "blk_4_fil_32"}
+AT_PAR = "joint_at_par"
 GATES = ("mazes", "vae_replay", "lwf", "naive")
 Found = dict[str, list[Learnt]]
 
@@ -41,6 +43,7 @@ def methods(images: int, cards: int) -> dict[str, Method]:
         Method("lwf", {"kind": "lwf"}),
         Method("naive", {"kind": "naive"}),
         Method("joint", {"kind": "joint"}),
+        Method(AT_PAR, {"kind": "coreset"}, size_a_task=images),
         # A tenth of each task's images, so it grows with every task.
         Method("coreset", {"kind": "coreset"}, size_a_task=share),
     ]
@@ -99,9 +102,11 @@ def mean(found: Found, name: str, figure: str) -> float:
 
 
 def table(found: Found) -> Table:
-    shown = Table("strategy", "AvgMAE", "BWT", "x joint", "x coreset", "MB", "seconds", box=SIMPLE, pad_edge=False)
+    shown = Table(
+        "strategy", "AvgMAE", "BWT", "x at par", "x joint", "x coreset", "MB", "seconds", box=SIMPLE, pad_edge=False
+    )
     for name, chains in found.items():
-        ratios = (_ratio(found, name, other) for other in ("joint", "coreset"))
+        ratios = (_ratio(found, name, other) for other in (AT_PAR, "joint", "coreset"))
         memory, seconds = mean(found, name, "memory"), mean(found, name, "seconds")
         shown.add_row(
             name,
@@ -141,19 +146,26 @@ def targets(found: Found) -> list[tuple[str, bool]]:
     if "flashcards" not in found:
         return []
     own, rows = mean(found, "flashcards", "average"), []
-    for other, most in (("joint", 1.06), ("coreset", 1.02), ("mazes", 0.85)):
+    for other, most in ((AT_PAR, 1.06), ("joint", 1.06), ("coreset", 1.02), ("mazes", 0.85)):
         if other in found:
             ratio = own / mean(found, other, "average")
-            rows.append((f"AvgMAE {ratio:.3f} of {other}'s, at most {most:.2f}", ratio <= most))
+            rows.append((f"AvgMAE {ratio:.3f} of that of {other}, at most {most:.2f}", ratio <= most))
     bwt = mean(found, "flashcards", "bwt")
     return [*rows, (f"BWT {bwt:+.4f}, at least -0.003", bwt >= -0.003)]
 
 
-def ten_bars(found: Found) -> list[tuple[str, bool]]:
-    ratio = mean(found, "flashcards", "average") / mean(found, "joint", "average")
+def ten_targets(found: Found) -> list[tuple[str, bool]]:
     memory = mean(found, "flashcards", "memory")
+    ratios = {
+        other: mean(found, "flashcards", "average") / mean(found, other, "average")
+        for other in (AT_PAR, "joint")
+        if other in found
+    }
     return [
-        (f"AvgMAE after ten tasks {ratio:.3f} of joint's, at most 1.15", ratio <= 1.15),
+        *(
+            (f"AvgMAE after ten tasks {ratio:.3f} of that of {other}, at most 1.15", ratio <= 1.15)
+            for other, ratio in ratios.items()
+        ),
         (f"memory beside the network {memory:.2f} MB, at most 2", memory <= 2),
     ]
 
@@ -190,7 +202,8 @@ def sequence(course: Course, asked: Asked) -> bool:
 
 
 def ten(course: Course, asked: Asked) -> bool:
-    return compare(course, asked, ten_bars)
+    compare(course, asked, lambda _: [])
+    return tell(course.console, "target", ten_targets(asked.found(course)))
 
 
 def estimates(records: Records, console: Console) -> bool:
@@ -212,7 +225,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--bar", choices=(*BARS, "estimates"), default="sequence")
     parser.add_argument("--scenario", choices=("reconstruction", "denoising"), default="reconstruction")
     parser.add_argument("--noise", type=float, default=Scenario.noise)
-    parser.add_argument("--strategies", help="default: all; with --bar ten flashcards,joint")
+    parser.add_argument("--strategies", help="as in flashcards,naive; default: all")
     parser.add_argument("--datasets", default=",".join(SEQUENCE5))
     parser.add_argument("--architecture", help="default: blk_3_fil_32 for 16 pixels, blk_4_fil_32 for 32")
     parser.add_argument("--side", type=int, default=16)
@@ -230,7 +243,9 @@ def main(words: list[str] | None = None) -> int:
     size = Size(given.images, given.tests, given.epochs, seeds, given.side, given.threads)
     is_ten = given.bar == "ten"
     known = tried(given.cards) if given.bar == "plasticity" else methods(given.images, given.cards)
-    names = given.strategies.split(",") if given.strategies else ["flashcards", "joint"] if is_ten else list(known)
+    names = (
+        given.strategies.split(",") if given.strategies else ["flashcards", AT_PAR, "joint"] if is_ten else list(known)
+    )
     asked = Asked(
         TEN if is_ten else tuple(given.datasets.split(",")),
         [known[name] for name in names],
