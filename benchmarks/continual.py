@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from benchmarks import trials
 from benchmarks.estimates import NEEDED, tracking
@@ -102,9 +102,9 @@ def mean(found: Found, name: str, figure: str) -> float:
 
 
 def table(found: Found) -> Table:
-    shown = Table(
-        "strategy", "AvgMAE", "BWT", "x at par", "x joint", "x coreset", "MB", "seconds", box=SIMPLE, pad_edge=False
-    )
+    strategy = Column("strategy", no_wrap=True)
+    figures = ("AvgMAE", "BWT", "x at par", "x joint", "x coreset", "MB", "seconds")
+    shown = Table(strategy, *figures, box=SIMPLE, pad_edge=False)
     for name, chains in found.items():
         ratios = (_ratio(found, name, other) for other in (AT_PAR, "joint", "coreset"))
         memory, seconds = mean(found, name, "memory"), mean(found, name, "seconds")

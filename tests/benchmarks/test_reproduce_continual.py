@@ -14,7 +14,7 @@ from benchmarks.sequences import Course
 
 SMALL = Size(images=40, tests=10, epochs=1, seeds=(0,), side=8, threads=1, learning_rate=0.01)
 TASKS = ("mnist", "svhn")
-FEW = ("flashcards", "mazes", "naive", "joint", "coreset 10 %")
+FEW = ("flashcards", "mazes", "naive", "joint", continual.AT_PAR, "coreset 10 %")
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_every_section_can_be_planned_for_several_seeds(report):
     for _, tell in SECTIONS.values():
         tell(report)
     whole = len(report.course.planned)
-    assert whole == 3 * (16 + 1)
+    assert whole == 3 * (20 + 1)
     assert not report.course.folder.exists()
 
 
