@@ -198,6 +198,7 @@ class Learner:
     autoencoder: ModelInput | None = None
     work: Work | None = None
     outcome: Outcome | None = None
+    refuse_collapse: bool = True
 
     @property
     def result(self):
@@ -219,6 +220,7 @@ class Learner:
             learner=self.input,
             resume=resume,
             resume_seconds=resume_seconds,
+            refuse_collapse=self.refuse_collapse,
         )
 
     def learn(self, name: str, report: Recorder | None = None, **fields) -> "Learner":
