@@ -39,7 +39,8 @@ class Tracking:
         return rank_correlation(self.runs)
 
     def told(self) -> list[str]:
-        return [_told("pairs of an earlier task and a later one", self.pairs), _told("runs", self.runs)]
+        lines = [_told("pairs of an earlier task and a later one", self.pairs), _told("runs", self.runs)]
+        return [*lines, _bias(self.pairs)] if self.pairs else lines
 
 
 def tracking(steps: Mapping[PurePosixPath, Result]) -> Tracking:
@@ -91,3 +92,9 @@ def _told(what: str, pairs: list[Pair]) -> str:
     target = f"{AIMED_AT:g} is the target: {'holds' if found >= AIMED_AT else 'missed'}"
     verdict = f"too few to say, {NEEDED} are needed" if len(pairs) < NEEDED else target
     return f"Spearman's rank correlation {found:.3f} over {len(pairs)} {what}; {verdict}"
+
+
+def _bias(pairs: list[Pair]) -> str:
+    mean = sum(pair.estimated - pair.true for pair in pairs) / len(pairs)
+    side = "below: who replays cards of a task errs less on other cards of it than on images" if mean < 0 else "above"
+    return f"estimated less true {mean:+.4f} in the mean of the pairs, {side}"

@@ -10,7 +10,9 @@ from engine.work import Product
 from flashcards.contract.results import TaskMeasure
 
 LINES = (BLUE, VERMILLION, GREEN, ORANGE, SKY, "#CC79A7", "#000000")
+MARKERS = "os^D"  # of the tasks that have the same colour
 LONGEST = 24  # letters of a task's name
+A_LINE = 80  # letters beside each other under a figure
 
 
 def save_matrix(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], title: str) -> list[Product]:
@@ -52,15 +54,17 @@ def save_forgetting(out: Path, tasks: list[str], rows: list[list[TaskMeasure]], 
         axes = figure.subplots()
         after = range(1, len(rows) + 1)
         for place, task in enumerate(tasks):
-            color = LINES[place % len(LINES)]
-            for matrix, look in ((measured, {"marker": "o", "label": short(task)}), (estimated, {"linestyle": "--"})):
+            again, line = divmod(place, len(LINES))
+            color, solid = LINES[line], {"marker": MARKERS[again % len(MARKERS)], "label": short(task)}
+            for matrix, look in ((measured, solid), (estimated, {"linestyle": "--"})):
                 axes.plot(after, [np.nan if row[place] is None else row[place] for row in matrix], color=color, **look)
-        axes.set_xticks(after, [f"after {short(task)}" for task in tasks[len(tasks) - len(rows) :]])
+        names = [f"after {short(task)}" for task in tasks[len(tasks) - len(rows) :]]
+        axes.set_xticks(after, names, **({} if len("".join(names)) < A_LINE else {"rotation": 30, "ha": "right"}))
         axes.set_ylabel("MAE on the task")
         axes.set_ylim(bottom=0)
         axes.set_title(title)
         axes.spines["right"].set_visible(False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, fontsize=9.5)
+        figure.legend(loc="outside lower center", ncols=4, fontsize=9.5)
         axes.text(1, 1.02, "dashed: estimated from cards", transform=axes.transAxes, ha="right", color=GREY, fontsize=9)
         picture = as_png(mpl, figure)
     told = {"tasks": tasks, "mae": _by_task(tasks, measured), "estimated_mae": _by_task(tasks, estimated)}
