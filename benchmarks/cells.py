@@ -57,11 +57,17 @@ def average(found: Runs) -> float:
 
 
 def times(found: Runs, other: Runs) -> str:
+    over = ratio(found, other)
+    return NOT_RUN if over is None else f"{over:.3f}"
+
+
+def ratio(found: Runs, other: Runs) -> float | None:
+    """Of the averages, on the seeds that both have."""
     shared = [seed for seed in found if seed in other]
     if not shared:
-        return NOT_RUN
+        return None
     ours, theirs = (average({seed: runs[seed] for seed in shared}) for runs in (found, other))
-    return f"{ours / theirs:.3f}"
+    return ours / theirs
 
 
 def printed(mae: float | None, bwt: float | None) -> str:

@@ -208,9 +208,9 @@ class Report:
         asked, default = len(self.course.size.seeds), both["flashcards"]
         whole, few = [], []
         for name in (name for name in both if name != "flashcards"):
-            seeds = [len(shared) for shared in _shared(both[name], default)]
-            if min(seeds):
-                (whole if min(seeds) == asked else few).append(name)
+            seeds = min(len(ours.keys() & theirs.keys()) for ours, theirs in zip(both[name], default, strict=True))
+            if seeds:
+                (whole if seeds == asked else few).append(name)
         missing = [name for name in both if name not in ("flashcards", *whole, *few)]
         told = [
             f"Better on both, in the mean of {asked} seed(s): {_better(whole, both)}." if whole else "",
@@ -251,22 +251,13 @@ class Report:
         return cells.picture(target, self.docs) if kept else "not kept"
 
 
-def _shared(ours: list[Runs], theirs: list[Runs]) -> list[list[int]]:
-    """Of five tasks and of three: the seeds that both have."""
-    return [[seed for seed in mine if seed in other] for mine, other in zip(ours, theirs, strict=True)]
-
-
 def _better(names: Lines, both: dict[str, list[Runs]]) -> str:
     """Which of these err less than the default, on five tasks and on three."""
+    default = both["flashcards"]
     found = [
         name
         for name in names
-        if all(
-            cells.average({seed: mine[seed] for seed in seeds}) < cells.average({seed: other[seed] for seed in seeds})
-            for mine, other, seeds in zip(
-                both[name], both["flashcards"], _shared(both[name], both["flashcards"]), strict=True
-            )
-        )
+        if all(cells.ratio(ours, theirs) < 1 for ours, theirs in zip(both[name], default, strict=True))
     ]
     return ", ".join(found) or "none"
 

@@ -84,9 +84,10 @@ class Script(User):
 
     def ended(self, patient: Patient, job_id: str) -> dict[str, Any]:
         """Asks until the state is an end: an API that closes answers those who wait at once, with the state so far."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 20
         while True:
-            job = patient.ask("GET", f"{self.url}/v1/jobs/{job_id}", params={"wait": 20}).json()
+            left = max(0.0, deadline - time.monotonic())
+            job = patient.ask("GET", f"{self.url}/v1/jobs/{job_id}", params={"wait": left}).json()
             if job["state"] in TERMINAL_STATES:
                 return job
             assert time.monotonic() < deadline, job
