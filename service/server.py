@@ -9,6 +9,10 @@ from ledger.settings import load_settings
 from service.app import create_app
 from service.bind import check_bind
 
+# Longer than any client or proxy keeps a connection that rests (httpx 5 s, haproxy.cfg 60 s). Whoever closes later is
+# never spoken to over a connection that the other is just closing: such a request is lost without an answer.
+REST_SECONDS = 75
+
 
 class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -30,6 +34,7 @@ def run() -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=REST_SECONDS,
         timeout_graceful_shutdown=5,
     )
     Server(config).run()

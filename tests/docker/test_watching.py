@@ -191,10 +191,12 @@ def test_the_proxy_listens_where_it_is_published_and_probed(proxy, root):
 def test_the_proxy_is_more_patient_than_the_service(proxy):
     """A wait lasts up to a minute, a stream speaks every 15 s, and the largest upload is checked before its answer."""
     from service.files.process import SECONDS, SLOWEST
+    from service.server import REST_SECONDS
 
     waits = {name: seconds(value) for name, value in PROXY.findall("\n".join(proxy.split("resolvers")[0].splitlines()))}
     assert waits["server"] > SECONDS + Settings().max_dataset_bytes / SLOWEST
     assert waits["client"] > 60
+    assert waits["http-keep-alive"] < REST_SECONDS
     assert "option http-buffer-request" not in proxy
     assert "option http-server-close" not in proxy
 

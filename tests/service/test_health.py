@@ -1,6 +1,8 @@
 import subprocess
 import sys
+import time
 
+import httpx
 from making import finished
 
 
@@ -38,3 +40,17 @@ def test_an_idle_api_is_small(tmp_path):
 
     with running_service(tmp_path / "home") as fresh:
         assert fresh.part("service.api").memory_info().rss < 150e6
+
+
+def test_a_connection_that_rests_is_not_closed_under_its_client(service):
+    """A server that closes it as soon as clients do (httpx, and uvicorn by itself: 5 s) loses what is just sent."""
+    with httpx.Client(base_url=service.url, limits=httpx.Limits(max_connections=1, keepalive_expiry=60)) as patient:
+        ports = {port_of(patient.get("/healthz"))}
+        time.sleep(6)
+        ports.add(port_of(patient.get("/healthz")))
+    assert len(ports) == 1
+
+
+def port_of(answer: httpx.Response) -> int:
+    """Ours: another one means another connection."""
+    return answer.extensions["network_stream"].get_extra_info("client_addr")[1]
