@@ -44,10 +44,11 @@ Bars = Callable[[Found], Rows]
 
 def methods(cards: int, images: int) -> dict[str, ClassMethod]:
     share = max(1, images // 10)
+    plain = {"kind": "flashcards", "count": cards}  # how cards are drawn and learnt matters from the second task on
     every = [
-        ClassMethod("flashcards", {"kind": "flashcards", "count": cards}),
-        ClassMethod("by_class", {"kind": "flashcards", "count": cards, "by_class": True}),
-        ClassMethod("local_distill", {"kind": "flashcards", "count": cards, "loss": "local_distill", "by_class": True}),
+        ClassMethod("flashcards", plain),
+        ClassMethod("by_class", {**plain, "by_class": True}, first=plain),
+        ClassMethod("local_distill", {**plain, "loss": "local_distill", "by_class": True}, first=plain),
         ClassMethod("naive", {"kind": "naive"}),
         ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
         ClassMethod("si", {"kind": "si", "weight": 100.0}),
