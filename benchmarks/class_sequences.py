@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import real
 from benchmarks.lab import NOBODY, RANGE, Lab, Made, Quiet
-from benchmarks.sequences import NAN, short
+from benchmarks.sequences import NAN, Chain, short
 from engine import capsule
 from engine.class_desk import AUTOENCODER
 from engine.errors import Diverged
@@ -69,15 +69,15 @@ class Sessions:
 
 
 @dataclass(frozen=True)
-class ClassLearnt:
+class ClassLearnt(Chain):
     """A chain: the steps it took, one a task. While an experiment is only planned every figure is not a number."""
 
     sessions: Sessions
     steps: list[Made] = field(default_factory=list)
 
     @property
-    def is_whole(self) -> bool:
-        return len(self.steps) == len(self.sessions.tasks) and all("measures" in step.result for step in self.steps)
+    def length(self) -> int:
+        return len(self.sessions.tasks)
 
     def row(self, number: int, name: str = "accuracy") -> list[float]:
         """After task `number`, of every task so far."""
@@ -134,7 +134,7 @@ class ClassCourse(Lab):
 
             made = self._step(key, method.cost(number) * size.images * size.epochs, make)
             chain.steps.append(made)
-            if "diverged" in made.result:
+            if "diverged" in made.result or (self.kept_only and not made.result):
                 break
         return chain
 

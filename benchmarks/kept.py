@@ -87,6 +87,7 @@ class Kept:
     console: Console = field(default_factory=Console)
     planned: dict[str, float] = field(default_factory=dict)
     planning: bool = False
+    kept_only: bool = False  # nothing is done: a step that is not in the record has no figures
     used: dict[str, Made] = field(default_factory=dict)  # the steps that were asked for
     records: Records | None = None
     done: float = 0.0
@@ -104,6 +105,8 @@ class Kept:
 
     def keep_picture(self, made: Made, name: str, target: Path) -> bool:
         """Into a report. One that is there already is not made again for its own sake. False: the step has no such."""
+        if self.kept_only and not (made.place / name).exists():
+            return target.exists()
         if self.planning or (target.exists() and not _done(made.place).exists()):
             return True
         source = made.folder / name
@@ -114,6 +117,8 @@ class Kept:
 
     def _step(self, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> Made:
         folder = self.folder / self.size.name / key
+        if self.kept_only and self._known(folder, key) is None:
+            return Made(folder, {})
         if self.planning:
             if self._known(folder, key) is None:
                 self.planned[key] = cost

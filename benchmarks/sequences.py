@@ -7,7 +7,6 @@ beginning with another one shares the steps too. A network that collapsed goes o
 import hashlib
 import json
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,12 +76,14 @@ class Scenario:
 RECONSTRUCTION = Scenario()
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """A chain: the steps it took, one a task. While an experiment is only planned every figure is not a number."""
+class Chain:
+    """Steps that a learner took, one a task, of as many as it should."""
 
-    tasks: tuple[str, ...]
-    steps: list[Made] = field(default_factory=list)
+    steps: list[Made]
+
+    @property
+    def length(self) -> int:
+        raise NotImplementedError
 
     @property
     def diverged(self) -> str | None:
@@ -90,12 +91,24 @@ class Learnt:
 
     @property
     def is_whole(self) -> bool:
-        return len(self.steps) == len(self.tasks) and all("measures" in step.result for step in self.steps)
+        return len(self.steps) == self.length and all("measures" in step.result for step in self.steps)
 
     @property
     def is_over(self) -> bool:
         """It went as far as it could."""
         return self.is_whole or self.diverged is not None
+
+
+@dataclass(frozen=True)
+class Learnt(Chain):
+    """A chain: the steps it took, one a task. While an experiment is only planned every figure is not a number."""
+
+    tasks: tuple[str, ...]
+    steps: list[Made] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        return len(self.tasks)
 
     @property
     def collapsed(self) -> list[str]:
@@ -158,8 +171,6 @@ def backward(matrix: list[list[float]], last: list[float]) -> float:
 class Course(Lab):
     """A lab for learners: all its steps are tasks."""
 
-    kept_only = False  # nothing is done: a chain ends where the record does
-
     def learn(
         self,
         tasks: tuple[str, ...],
@@ -191,17 +202,6 @@ class Course(Lab):
             if "diverged" in made.result or (self.kept_only and not made.result):
                 break
         return chain
-
-    def keep_picture(self, made: Made, name: str, target: Path) -> bool:
-        if self.kept_only and not (made.place / name).exists():
-            return target.exists()
-        return super().keep_picture(made, name, target)
-
-    def _step(self, key: str, cost: float, make: Callable[[Path], dict[str, Any]]) -> Made:
-        folder = self.folder / self.size.name / key
-        if self.kept_only and self._known(folder, key) is None:
-            return Made(folder, {})
-        return super()._step(key, cost, make)
 
     def _learn_task(
         self, out: Path, done: Learnt, config: dict[str, Any], seed: int, architecture: str, scenario: Scenario

@@ -125,6 +125,19 @@ def test_the_report_has_a_table_of_each(bench, tmp_path):
     words += f"--session-autoencoder blk_1_fil_4 --docs {tmp_path} --only tasks,hard,hard100"
     assert bench(reproduce_classification.main, words)[0] == 0
     report = (tmp_path / "reproduction-classification.md").read_text()
-    assert "| flashcards, local_distill, by class |" in report
+    assert "| flashcards, local_distill, drawn by class |" in report
+    assert "- 1 seed(s): without task id flashcards" in report
+    assert "| mnist | not run | not run | not run | 0.9940" in report
+    assert {picture.stem for picture in tmp_path.rglob("*.png")} == {"tasks", "hard"}
     assert "| naive (SFT) | not run: no data |" in report
     assert "67.9, 68.0, 68.1, 65.6, 65.8" in report
+
+
+def test_a_report_of_what_is_kept_does_nothing(bench, tmp_path, monkeypatch):
+    monkeypatch.delenv("FLASHCARDS_DATA")
+    assert bench(reproduce_classification.main, f"--kept --images 101 --docs {tmp_path}")[0] == 0
+    report = (tmp_path / "reproduction-classification.md").read_text()
+    assert "| agem | not run | not run | not run |" in report
+    assert "| flashcards | not run | not run | not run | not run | not run | - | 67.9, 71.4" in report
+    assert "| naive (SFT) | not run: no data |" in report
+    assert not list(tmp_path.rglob("*.png"))
