@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import real
+from benchmarks.class_trials import in_place
 from benchmarks.lab import NOBODY, RANGE, Lab, Made, Quiet
 from benchmarks.sequences import NAN, Chain, short
 from engine import capsule
@@ -15,6 +16,7 @@ from engine.errors import Diverged
 from engine.files import digest_of
 from engine.learnt import IMAGES, STATE
 from engine.run import run
+from engine.strategies.base import Strategy
 from engine.weights import WEIGHTS
 from engine.work import DatasetInput, LearnerInput, ModelInput, TaskInput, Work
 from flashcards.contract.architecture import architecture_spec
@@ -35,11 +37,19 @@ class ClassMethod:
     name: str
     config: dict[str, Any]
     first: dict[str, Any] | None = None  # at the first task, where the config says what matters from the second on
+    trial: type[Strategy] | None = None  # in place of `flashcards`, from the second task on
 
     def at(self, number: int) -> dict[str, Any]:
         if number == 1 and self.config["kind"] in SAME_FIRST_TASK:
             return {"kind": "naive"}
         return self.first if number == 1 and self.first is not None else self.config
+
+    def trial_at(self, number: int) -> type[Strategy] | None:
+        return None if number == 1 else self.trial
+
+    def key(self, number: int) -> str:
+        config, trial = self.at(number), self.trial_at(number)
+        return f"{config['kind'] if trial is None else trial.__name__}-{short(config)}"
 
     def cost(self, number: int) -> float:
         """Images through the classifier for each new one, about, so that the time left can be told."""
@@ -125,12 +135,12 @@ class ClassCourse(Lab):
         key = f"classes/{sessions.key}/{size.tests}-tests/seed-{seed}"
         chain = ClassLearnt(sessions)
         for number, task in enumerate(sessions.tasks, start=1):
-            config = method.at(number)
-            key += f"/{task}+{config['kind']}-{short(config)}"
+            key += f"/{task}+{method.key(number)}"
             done = ClassLearnt(sessions, list(chain.steps))
 
-            def make(out: Path, done: ClassLearnt = done, config: dict[str, Any] = config) -> dict[str, Any]:
-                return self._learn_task(out, done, config, seed)
+            def make(out: Path, done: ClassLearnt = done, number: int = number) -> dict[str, Any]:
+                with in_place(method.trial_at(number)):
+                    return self._learn_task(out, done, method.at(number), seed)
 
             made = self._step(key, method.cost(number) * size.images * size.epochs, make)
             chain.steps.append(made)

@@ -5,19 +5,21 @@ command can be stopped and goes on where it was.
 
 `--bar tasks`: CIFAR-10, MNIST and Fashion-MNIST with a head each, with and without task id. `--bar sessions`: five
 parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand. `--bar
-weights`: how strongly baselines that have a weight should hold, on the tasks; ask it of seeds that no bar has.
+weights`: how strongly baselines that have a weight should hold, on the tasks; ask it of seeds that no bar has. `--bar
+losses`: ways to draw cards and to learn from them, see class_trials.py.
 """
 
 import argparse
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import class_speed
+from benchmarks import class_speed, class_trials
 from benchmarks.class_sequences import (
     HARD,
     SEQUENCE3,
@@ -44,11 +46,8 @@ Bars = Callable[[Found], Rows]
 
 def methods(cards: int, images: int) -> dict[str, ClassMethod]:
     share = max(1, images // 10)
-    plain = {"kind": "flashcards", "count": cards}  # how cards are drawn and learnt matters from the second task on
     every = [
-        ClassMethod("flashcards", plain),
-        ClassMethod("by_class", {**plain, "by_class": True}, first=plain),
-        ClassMethod("local_distill", {**plain, "loss": "local_distill", "by_class": True}, first=plain),
+        *losses(cards).values(),
         ClassMethod("naive", {"kind": "naive"}),
         ClassMethod("ewc", {"kind": "ewc", "weight": 1000.0}),
         ClassMethod("si", {"kind": "si", "weight": 100.0}),
@@ -62,6 +61,24 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
         ClassMethod("eeil", {"kind": "eeil", "size": cards}),
         ClassMethod("agem", {"kind": "agem", "size": cards}),
         ClassMethod("joint", {"kind": "joint"}),
+    ]
+    return {method.name: method for method in every}
+
+
+def losses(cards: int) -> dict[str, ClassMethod]:
+    """Ways to draw cards and to learn from them, `flashcards` being the paper's."""
+    plain: dict[str, Any] = {"kind": "flashcards", "count": cards}
+    by_class = {**plain, "by_class": True}
+    local = {**by_class, "loss": "local_distill"}
+    every = [
+        ClassMethod("flashcards", plain),
+        ClassMethod("by_class", by_class, first=plain),
+        ClassMethod("local_distill", local, first=plain),
+        ClassMethod("fresh", {**by_class, "fresh": True}, first=plain),
+        ClassMethod("veiled", by_class, first=plain, trial=class_trials.Veiled),
+        ClassMethod("veiled, local", local, first=plain, trial=class_trials.Veiled),
+        ClassMethod("heavier", by_class, first=plain, trial=class_trials.Heavier),
+        ClassMethod("weight 3", {**by_class, "weight": 3.0}, first=plain),
     ]
     return {method.name: method for method in every}
 
@@ -211,7 +228,7 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classification", description=__doc__)
-    parser.add_argument("--bar", choices=("tasks", "sessions", "speed", "weights"), default="tasks")
+    parser.add_argument("--bar", choices=("tasks", "sessions", "speed", "weights", "losses"), default="tasks")
     parser.add_argument("--setting", choices=("hard", "soft"), default="hard", help="of sessions")
     parser.add_argument("--strategies", help="default: those that the bar speaks of")
     parser.add_argument("--architecture")
@@ -246,6 +263,8 @@ def main(words: list[str] | None = None) -> int:
         sessions = sessions_of(*names_of, light, maker_epochs=epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
     bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
+    if given.bar == "losses":
+        names = [*losses(given.cards), "naive", "coreset"]
     if given.bar == "weights":
         known |= weighed()
         names, bars = ["naive", *weighed()], (lambda _: [], lambda _: [])
