@@ -45,7 +45,7 @@ class ClassMethod:
         return self.first if number == 1 and self.first is not None else self.config
 
     def trial_at(self, number: int) -> type[Strategy] | None:
-        return None if number == 1 else self.trial
+        return None if number == 1 and not getattr(self.trial, "from_first", False) else self.trial
 
     def key(self, number: int) -> str:
         config, trial = self.at(number), self.trial_at(number)

@@ -77,6 +77,8 @@ def losses(cards: int) -> dict[str, ClassMethod]:
         ClassMethod("fresh", {**by_class, "fresh": True}, first=plain),
         ClassMethod("veiled", by_class, first=plain, trial=class_trials.Veiled),
         ClassMethod("veiled, local", local, first=plain, trial=class_trials.Veiled),
+        ClassMethod("held", by_class, first=plain, trial=class_trials.Held),
+        ClassMethod("remembered", by_class, first=plain, trial=class_trials.Remembered),
         ClassMethod("heavier", by_class, first=plain, trial=class_trials.Heavier),
         ClassMethod("weight 3", {**by_class, "weight": 3.0}, first=plain),
     ]
