@@ -66,6 +66,31 @@ class Held(ClassFlashcards):
         return 0.0
 
 
+class Evenly(ClassFlashcards):
+    """Tasks are told apart on blurred images alone: cards, and new images as the old autoencoder gives them back. On
+    sharp ones the new classes are told apart among themselves, and the old ones as before: nothing learns that what is
+    sharp is new."""
+
+    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.replay is None:
+            return super().loss(x_BCHW, target, now)
+        classes, new = self.setting.classes, len(x_BCHW)
+        rows = self.replay.rows(now.batch, new)
+        with torch.no_grad():
+            maker, _ = self.setting.maker
+            veiled_BCHW = maker(x_BCHW).clamp(*self.setting.images.range)
+            was_BK = self.setting.base(x_BCHW)
+        old_BCHW = self.replay.images.batch(rows, x_BCHW.device)
+        z_BL = self.network.encoder(torch.cat([x_BCHW, veiled_BCHW, old_BCHW]))
+        y_BK = self.network.read(z_BL)
+        first, count = classes.place.first, classes.place.classes
+        error = F.cross_entropy(y_BK[:new, first : first + count], target - first)
+        apart = self.score(y_BK[new : 2 * new], target) + self.score(y_BK[2 * new :], self.answers_NK[rows])
+        held = distilled(y_BK[:new], was_BK, classes.spans, TEMPERATURE)
+        drift = F.mse_loss(z_BL[2 * new :], self.z_NL[rows])
+        return error + apart + self.weight * (held + drift), error
+
+
 class Remembered(Held):
     """And heads learn from latents drawn of every old class, as its images had them: mean and strongest directions of
     each were measured when they were there, and follow what the cards of the class say of how latents moved."""
