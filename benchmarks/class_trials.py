@@ -19,7 +19,9 @@ from engine.strategies.base import Kept, Strategy
 from engine.strategies.class_flashcards import ClassFlashcards
 from engine.strategies.distilling import distilled
 from engine.strategies.lwf import TEMPERATURE
+from engine.strategies.replay import Replay
 from engine.strategies.setting import Setting
+from engine.task_cards import as_batches
 
 
 class Veiled(ClassFlashcards):
@@ -89,6 +91,108 @@ class Evenly(ClassFlashcards):
         held = distilled(y_BK[:new], was_BK, classes.spans, TEMPERATURE)
         drift = F.mse_loss(z_BL[2 * new :], self.z_NL[rows])
         return error + apart + self.weight * (held + drift), error
+
+
+class Sharpened(Held):
+    """Cards get a few steps of their own, until the old classifier takes them for their class and its batch norms see
+    in them what they saw in the images of the task (DeepInversion, Yin et al., 2020, from a card in place of noise)."""
+
+    steps, rate, batch = 15, 0.02, 250
+
+    def __init__(self, setting: Setting) -> None:
+        self.plain: np.ndarray | None = None
+        super().__init__(setting)
+        if self.replay is not None:
+            spec = setting.work.spec
+            self.of_recipe = Replay(Images(self.plain, setting.images.range), spec.seed, spec.batch_size)
+
+    def _cards(self, epoch: int) -> np.ndarray:
+        made = [cards.make(epoch) for cards in self.sources]
+        if self.plain is None:
+            self.plain = np.concatenate(made)
+        return np.concatenate([self._sharp(number, x_NHWC) for number, x_NHWC in enumerate(made, start=1)])
+
+    def _sharp(self, number: int, x_NHWC: np.ndarray) -> np.ndarray:
+        first, _ = self.setting.classes.spans[number - 1]
+        labels_N = torch.from_numpy(self.sources[number - 1].classes() + first)
+        wanted = self._wanted(number)
+        parts = as_batches(x_NHWC, self.batch, self.setting.device)
+        moved = [self._moved(x, y, wanted) for x, y in zip(parts, labels_N.split(self.batch), strict=True)]
+        return np.ascontiguousarray(torch.cat(moved).permute(0, 2, 3, 1).cpu().numpy())
+
+    def _wanted(self, number: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        state, norms = self.setting.state, norms_of(self.setting.base)
+        if f"norms.{number}.0.mean" in state:
+            return [
+                (state[f"norms.{number}.{place}.mean"], state[f"norms.{number}.{place}.var"])
+                for place in range(len(norms))
+            ]
+        return [(norm.running_mean, norm.running_var) for norm in norms]
+
+    def _moved(self, x_BCHW: torch.Tensor, label_B: torch.Tensor, wanted: list) -> torch.Tensor:
+        x_BCHW = x_BCHW.clone().requires_grad_(True)
+        optimizer = torch.optim.Adam([x_BCHW], lr=self.rate)
+        for _ in range(self.steps):
+            with watched(self.setting.base) as seen:
+                y_BK = self.setting.base(x_BCHW)
+            loss = F.cross_entropy(y_BK, label_B)
+            for (mean, var), (want_mean, want_var) in zip(seen, wanted, strict=True):
+                scale = want_var + 1e-5
+                loss = loss + ((mean - want_mean).square() / scale).mean()
+                loss = loss + (((var + 1e-5).sqrt() - scale.sqrt()).square() / scale).mean()
+            (x_BCHW.grad,) = torch.autograd.grad(loss, [x_BCHW])
+            optimizer.step()
+            with torch.no_grad():
+                x_BCHW.clamp_(*self.setting.images.range)
+            self.setting.between()
+        return x_BCHW.detach()
+
+    def end(self, network: torch.nn.Module) -> Kept:
+        setting, state = self.setting, {}
+        sets = {setting.number: Images(setting.images.x_NHWC[setting.own_rows], setting.images.range)}
+        if self.replay is not None:
+            first = 0
+            for number, cards in enumerate(self.sources, start=1):
+                mine = self.replay.images.x_NHWC[first : first + cards.count]
+                sets[number] = Images(mine, setting.images.range)
+                first += cards.count
+        for number, images in sets.items():
+            for place, (mean, var) in enumerate(self._seen(network, images)):
+                state |= {f"norms.{number}.{place}.mean": mean, f"norms.{number}.{place}.var": var}
+        return Kept(state=state)
+
+    @torch.no_grad()
+    def _seen(self, network: torch.nn.Module, images: Images) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Over all images: mean and variance of what each batch norm is given."""
+        sums, count = None, 0
+        for first in range(0, len(images), self.setting.chunk):
+            rows = np.arange(first, min(first + self.setting.chunk, len(images)))
+            with watched(network) as seen:
+                network.encoder(images.batch(rows, self.setting.device))
+            parts = [(mean * len(rows), (var + mean.square()) * len(rows)) for mean, var in seen]
+            sums = parts if sums is None else [(a + c, b + d) for (a, b), (c, d) in zip(sums, parts, strict=True)]
+            count += len(rows)
+        return [(a / count, (b / count - (a / count).square()).clamp(min=0)) for a, b in sums]
+
+
+def norms_of(network: torch.nn.Module) -> list[torch.nn.Module]:
+    return [each for each in network.modules() if isinstance(each, torch.nn.BatchNorm2d)]
+
+
+@contextmanager
+def watched(network: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, torch.Tensor]]]:
+    """Mean and variance of what each batch norm is given, while it lasts."""
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def look(_: torch.nn.Module, given: tuple[torch.Tensor]) -> None:
+        seen.append((given[0].mean((0, 2, 3)), given[0].var((0, 2, 3), correction=0)))
+
+    hooks = [norm.register_forward_pre_hook(look) for norm in norms_of(network)]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class Remembered(Held):

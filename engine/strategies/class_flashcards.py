@@ -77,11 +77,13 @@ class ClassFlashcards(Strategy):
             if count
         ]
 
+    def _cards(self, epoch: int) -> np.ndarray:
+        return np.concatenate([cards.make(epoch) for cards in self.sources])
+
     def _make(self, epoch: int) -> None:
         """And what the old classifier says to them, and sees in them."""
         setting, spec = self.setting, self.setting.work.spec
-        cards_NHWC = np.concatenate([cards.make(epoch) for cards in self.sources])
-        images = Images(cards_NHWC, setting.images.range)
+        images = Images(self._cards(epoch), setting.images.range)
         self.replay = Replay(images, spec.seed, spec.batch_size)
         with torch.no_grad():
             parts = []
