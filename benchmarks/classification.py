@@ -80,6 +80,7 @@ def losses(cards: int) -> dict[str, ClassMethod]:
         ClassMethod("held", by_class, first=plain, trial=class_trials.Held),
         ClassMethod("evenly", by_class, first=plain, trial=class_trials.Evenly),
         ClassMethod("sharpened", by_class, first=plain, trial=class_trials.Sharpened),
+        ClassMethod("transplanted", by_class, first=plain, trial=class_trials.Transplanted),
         ClassMethod("remembered", by_class, first=plain, trial=class_trials.Remembered),
         ClassMethod("heavier", by_class, first=plain, trial=class_trials.Heavier),
         ClassMethod("weight 3", {**by_class, "weight": 3.0}, first=plain),
