@@ -17,7 +17,7 @@ from engine.lesson import Lesson
 from engine.resume import Standing, Training
 from engine.strategies.base import Kept, Strategy
 from engine.strategies.class_flashcards import ClassFlashcards
-from engine.strategies.distilling import distilled, padded
+from engine.strategies.distilling import distilled
 from engine.strategies.lwf import TEMPERATURE
 from engine.strategies.replay import Replay
 from engine.strategies.setting import Setting
@@ -35,14 +35,6 @@ class Veiled(ClassFlashcards):
             with torch.no_grad():
                 x_BCHW[::2] = network(x_BCHW[::2]).clamp(*self.setting.images.range)
         return super().loss(x_BCHW, target, now)
-
-
-class Heavier(ClassFlashcards):
-    """As heavy as the earlier tasks are many: a batch has as much of one new task as of all old ones together."""
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        self.weight *= max(1, len(self.sources))
 
 
 class Held(ClassFlashcards):
@@ -91,31 +83,6 @@ class Evenly(ClassFlashcards):
         held = distilled(y_BK[:new], was_BK, classes.spans, TEMPERATURE)
         drift = F.mse_loss(z_BL[2 * new :], self.z_NL[rows])
         return error + apart + self.weight * (held + drift), error
-
-
-class Transplanted(ClassFlashcards):
-    """Every other card gets what the old autoencoder leaves out of a new image: so what is fine and sharp is as often
-    old as new, and only what it lies on tells them apart. The old classifier answers these too."""
-
-    def loss(self, x_BCHW: torch.Tensor, target: torch.Tensor, now: Standing) -> tuple[torch.Tensor, torch.Tensor]:
-        if self.replay is None:
-            return super().loss(x_BCHW, target, now)
-        setting, new = self.setting, len(x_BCHW)
-        rows = self.replay.rows(now.batch, new)
-        old_BCHW = self.replay.images.batch(rows, x_BCHW.device).clone()
-        with torch.no_grad():
-            maker, _ = setting.maker
-            fine_BCHW = (x_BCHW - maker(x_BCHW))[: len(old_BCHW) : 2]
-            old_BCHW[::2] = (old_BCHW[::2] + fine_BCHW).clamp(*setting.images.range)
-            was_BL = setting.base.encoder(torch.cat([x_BCHW, old_BCHW]))
-            was_BK = setting.base.read(was_BL)
-        z_BL = self.network.encoder(torch.cat([x_BCHW, old_BCHW]))
-        y_BK = self.network.read(z_BL)
-        error = self.score(y_BK[:new], target)
-        answers_BK = padded(torch.softmax(was_BK[new:], dim=1), setting.classes.total)
-        held = distilled(y_BK[:new], was_BK[:new], setting.classes.spans, TEMPERATURE)
-        drift = F.mse_loss(z_BL[new:], was_BL[new:])
-        return error + self.weight * (self.score(y_BK[new:], answers_BK) + drift + held), error
 
 
 class Sharpened(Held):

@@ -66,24 +66,23 @@ def methods(cards: int, images: int) -> dict[str, ClassMethod]:
 
 
 def losses(cards: int) -> dict[str, ClassMethod]:
-    """Ways to draw cards and to learn from them, `flashcards` being the paper's."""
-    plain: dict[str, Any] = {"kind": "flashcards", "count": cards}
-    by_class = {**plain, "by_class": True}
-    local = {**by_class, "loss": "local_distill"}
+    """Ways to draw cards and to learn from them: as by default, as in the paper, and what was tried."""
+    first: dict[str, Any] = {"kind": "flashcards", "count": cards}  # nothing is replayed in it: the same for all
+    paper = {**first, "loss": "soft_labels", "by_class": False}
+    by_class = {**paper, "by_class": True}
+    tried = {
+        "veiled": class_trials.Veiled,
+        "held": class_trials.Held,
+        "evenly": class_trials.Evenly,
+        "sharpened": class_trials.Sharpened,
+        "remembered": class_trials.Remembered,
+    }
     every = [
-        ClassMethod("flashcards", plain),
-        ClassMethod("by_class", by_class, first=plain),
-        ClassMethod("local_distill", local, first=plain),
-        ClassMethod("fresh", {**by_class, "fresh": True}, first=plain),
-        ClassMethod("veiled", by_class, first=plain, trial=class_trials.Veiled),
-        ClassMethod("veiled, local", local, first=plain, trial=class_trials.Veiled),
-        ClassMethod("held", by_class, first=plain, trial=class_trials.Held),
-        ClassMethod("evenly", by_class, first=plain, trial=class_trials.Evenly),
-        ClassMethod("sharpened", by_class, first=plain, trial=class_trials.Sharpened),
-        ClassMethod("transplanted", by_class, first=plain, trial=class_trials.Transplanted),
-        ClassMethod("remembered", by_class, first=plain, trial=class_trials.Remembered),
-        ClassMethod("heavier", by_class, first=plain, trial=class_trials.Heavier),
-        ClassMethod("weight 3", {**by_class, "weight": 3.0}, first=plain),
+        ClassMethod("flashcards", {**first, "loss": "auto", "by_class": True}, first=first),
+        ClassMethod("paper", paper, first=first),
+        ClassMethod("by_class", by_class, first=first),
+        ClassMethod("local_distill", {**by_class, "loss": "local_distill"}, first=first),
+        *(ClassMethod(name, by_class, first=first, trial=trial) for name, trial in tried.items()),
     ]
     return {method.name: method for method in every}
 

@@ -23,12 +23,14 @@ class Flashcards(Record):
     r: Annotated[int, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
     weight: Weight = 1.0
     fresh: bool = Field(default=False, description="true: other cards in every epoch")
-    loss: Literal["soft_labels", "local_distill"] = Field(
-        default="soft_labels",
-        description="classification: the paper's loss on cards, or one that treats new classes among themselves",
+    loss: Literal["auto", "soft_labels", "transplant", "local_distill"] = Field(
+        default="auto",
+        description="classification: how cards are learnt. soft_labels: the paper's. transplant: every other card has "
+        "what is fine in a new image, so that new and old differ in their classes alone. local_distill: new classes "
+        "among themselves. auto: transplant, in new_instance soft_labels",
     )
     by_class: bool = Field(
-        default=False, description="classification: cards of a task in balance over its classes, from moments of each"
+        default=True, description="classification: cards of a task in balance over its classes, from moments of each"
     )
 
     @model_validator(mode="after")

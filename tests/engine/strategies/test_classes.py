@@ -3,6 +3,7 @@
 Images are of one row of two pixels, the latent is a linear map of them, and two tasks have two classes each.
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -365,6 +366,29 @@ class TestFlashcards:
         drift = ((taught.encoder(c) - found.base.encoder(c)) ** 2).mean()
         assert torch.allclose(error, F.cross_entropy(taught(x), labels))
         assert torch.allclose(loss, error + 0.5 * (soft + drift), atol=1e-6)
+
+    def test_transplant_gives_every_other_card_what_is_fine_in_a_new_image(self, setting, cards):
+        found, taught = setting({"kind": "flashcards", "weight": 0.5}), network()
+        maker = torch.nn.AvgPool2d(3, stride=1, padding=1)  # what it leaves out is what is fine
+        found = replace(found, classes=replace(found.classes, autoencoder=maker))
+        strategy = self.made(found, taught, cards)
+        assert strategy.kind == "transplant"
+        x, labels = batch(found)
+        loss, error = strategy.loss(x, labels, Standing())
+        c = cards.batch(strategy.replay.order[:4], CPU)
+        fine = torch.stack([c[0] + x[0] - maker(x)[0], c[1], c[2] + x[2] - maker(x)[2], c[3]])
+        c = fine.clamp(*found.images.range)
+        soft = -(padded(torch.softmax(found.base(c), 1), 4) * torch.log_softmax(taught(c), 1)).sum(1).mean()
+        drift = ((taught.encoder(c) - found.base.encoder(c)) ** 2).mean()
+        held = distilled(taught(x), found.base(x), found.classes.spans, 2.0)
+        assert torch.allclose(error, F.cross_entropy(taught(x), labels))
+        assert torch.allclose(loss, error + 0.5 * (soft + drift + held), atol=1e-6)
+
+    def test_sessions_of_the_same_classes_learn_cards_as_in_the_paper(self, setting, cards):
+        found = setting({"kind": "flashcards"})
+        same = replace(found.classes, place=Place((2,), 0, 2, 0))
+        strategy = self.made(replace(found, classes=same), network(), cards)
+        assert strategy.kind == "soft_labels"
 
     def test_local_distill_lets_heads_alone_tell_tasks_apart(self, setting, cards):
         found, taught = setting({"kind": "flashcards", "weight": 0.5, "loss": "local_distill"}), network()

@@ -71,7 +71,8 @@ def test_it_ends_with_the_same_bits(new_learner, new_report, never, scenario, st
 CLASSES = [{"kind": "flashcards", "count": 40}]
 OTHER_CLASSES = [
     {"kind": "eeil", "size": 20},
-    {"kind": "flashcards", "count": 40, "loss": "soft_labels", "fresh": True},
+    {"kind": "flashcards", "count": 40, "loss": "soft_labels", "by_class": False, "fresh": True},
+    {"kind": "flashcards", "count": 40, "loss": "local_distill"},
     {"kind": "vae_replay", "count": 40},
     {"kind": "imm", "merge": "mode"},
     {"kind": "agem", "size": 20},
