@@ -18,7 +18,6 @@ from benchmarks.classification import (
     WITHOUT,
     Found,
     Rows,
-    cheap,
     cost,
     job_cost,
     methods,
@@ -99,7 +98,8 @@ class Report:
         return [
             *lines,
             "",
-            "The three columns of datasets are without task id, after the last task.",
+            "The three columns of datasets are without task id, after the last task. *x naive* is of steps that were",
+            "done at different times beside other work; `--bar cost` of the bench measures it.",
             "",
             *_task_bars(found),
             "",
@@ -220,8 +220,7 @@ def _task_bars(found: dict[str, Runs]) -> Lines:
     for name in found:
         if pair := _shared(found, "flashcards", name):
             ahead = [] if name == "flashcards" else [*task_gates(pair), *task_targets(pair)[:-1]]
-            beside = _shared(found, name, "naive")
-            rows.append((len(pair[name]), [each for each in ahead if "costs" not in each[0]] + _dear(beside, name)))
+            rows.append((len(pair[name]), ahead))
     everywhere = [name for name in found if len(found[name]) == len(found["flashcards"])]
     if whole := _shared(found, "flashcards", *everywhere):
         rows.append((len(whole["flashcards"]), task_targets(whole)[-1:]))
@@ -232,13 +231,8 @@ def _session_bars(found: dict[str, Runs]) -> Lines:
     rows: list[tuple[int, Rows]] = []
     for name in found:
         if pair := _shared(found, "flashcards", name):
-            beside = _shared(found, name, "naive")
-            rows.append((len(pair[name]), session_targets(pair) + _dear(beside, name)))
+            rows.append((len(pair[name]), session_targets(pair)))
     return _bars(rows)
-
-
-def _dear(beside: Found, name: str) -> Rows:
-    return [each for each in cheap(beside) if f"training of {name} " in each[0]] if name != "naive" else []
 
 
 def _bars(rows: list[tuple[int, Rows]]) -> Lines:

@@ -4,15 +4,18 @@ The same minibatches of new images for all: as many epochs, no early stop. Every
 command can be stopped and goes on where it was.
 
 `--bar tasks`: CIFAR-10, MNIST and Fashion-MNIST with a head each, with and without task id. `--bar sessions`: five
-parts of CIFAR-10, each in a light of its own. `--bar speed`: the loop against one that is written by hand. `--bar
-weights`: how strongly baselines that have a weight should hold, on the tasks; ask it of seeds that no bar has. `--bar
-losses`: ways to draw cards and to learn from them, see class_trials.py.
+parts of CIFAR-10, each in a light of its own. `--bar cost`: every strategy on fewer images, one after the other in one
+run, of which nothing is kept: do nothing else beside it. `--bar speed`: the loop against one that is written by hand.
+`--bar losses`: ways to draw cards and to learn from them, see class_trials.py. `--bar weights`: how strongly baselines
+that have a weight should hold, on the tasks; ask it of seeds that no bar has.
 """
 
 import argparse
 import statistics
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE
@@ -38,6 +41,7 @@ from benchmarks.records import add_places, records_of
 
 WITH, WITHOUT = "accuracy", "accuracy_without_task_id"
 GATES = ("naive", "ewc", "si", "lwf")
+BARS = ("tasks", "sessions", "cost", "speed", "weights", "losses")
 DEAREST = 4.0  # times the training of naive
 Found = dict[str, list[ClassLearnt]]
 Rows = list[tuple[str, bool]]
@@ -171,9 +175,13 @@ def cheap(found: Found) -> Rows:
     return rows
 
 
+def nothing(_: Found) -> Rows:
+    return []
+
+
 def task_gates(found: Found) -> Rows:
     own = mean_of(found["flashcards"], WITHOUT) if "flashcards" in found else float("nan")
-    rows = [
+    return [
         (
             f"without task id flashcards {100 * own:.1f} above {name} {100 * mean_of(found[name], WITHOUT):.1f}",
             own > mean_of(found[name], WITHOUT),
@@ -181,7 +189,6 @@ def task_gates(found: Found) -> Rows:
         for name in GATES
         if name in found
     ]
-    return [*rows, *cheap(found)]
 
 
 def task_targets(found: Found) -> Rows:
@@ -232,19 +239,19 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classification", description=__doc__)
-    parser.add_argument("--bar", choices=("tasks", "sessions", "speed", "weights", "losses"), default="tasks")
+    parser.add_argument("--bar", choices=BARS, default="tasks")
     parser.add_argument("--setting", choices=("hard", "soft"), default="hard", help="of sessions")
     parser.add_argument("--strategies", help="default: those that the bar speaks of")
     parser.add_argument("--architecture")
     parser.add_argument("--autoencoder")
     parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500")
+    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500, for cost 600")
     parser.add_argument("--tests", type=int, default=1000)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, help="default 8, for cost 2")
     parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, help="default 0.001, of sessions 0.01")
-    parser.add_argument("--cards", type=int, default=1000, help="cards, draws of a generator or images kept, in all")
+    parser.add_argument("--cards", type=int, help="or draws, or images kept, in all; default 1000, for cost 200")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=Size.threads)
     add_places(parser)
@@ -252,12 +259,22 @@ def main(words: list[str] | None = None) -> int:
     console = Console()
     if given.bar == "speed":
         return class_speed.tell(console, given.threads)
-    is_tasks, epochs_of_maker = given.bar != "sessions", given.autoencoder_epochs
-    images, rate = given.images or (3000 if is_tasks else 1500), given.learning_rate or (1e-3 if is_tasks else 1e-2)
-    seeds = tuple(map(int, given.seeds.split(",")))
-    size = Size(images, given.tests, given.epochs, seeds, given.side, given.threads, given.epochs, given.batch, rate)
+    if given.bar == "cost":
+        with tempfile.TemporaryDirectory() as folder:
+            given.folder = given.records = Path(folder)
+            return _compared(given, console)
+    return _compared(given, console)
+
+
+def _compared(given: argparse.Namespace, console: Console) -> int:
+    is_tasks, is_cost, epochs_of_maker = given.bar != "sessions", given.bar == "cost", given.autoencoder_epochs
+    images = given.images or (600 if is_cost else 3000 if is_tasks else 1500)
+    rate = given.learning_rate or (1e-3 if is_tasks else 1e-2)
+    epochs, cards = given.epochs or (2 if is_cost else 8), given.cards or (200 if is_cost else 1000)
+    seeds = (0,) if is_cost else tuple(map(int, given.seeds.split(",")))
+    size = Size(images, given.tests, epochs, seeds, given.side, given.threads, epochs, given.batch, rate)
     course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
-    known = methods(given.cards, images * len(HARD) if not is_tasks else images)
+    known = methods(cards, images * len(HARD) if not is_tasks else images)
     if is_tasks:
         sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae", epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "lwf", "vae_replay", "coreset", "joint"]
@@ -266,12 +283,15 @@ def main(words: list[str] | None = None) -> int:
         names_of = (given.architecture or "resnet18_width_16", given.autoencoder or "blk_4_fil_32")
         sessions = sessions_of(*names_of, light, maker_epochs=epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
-    bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (cheap, session_targets)
+    bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (nothing, session_targets)
     if given.bar == "losses":
-        names = [*losses(given.cards), "naive", "coreset"]
+        names = [*losses(cards), "naive", "coreset"]
+    if is_cost:
+        tried = [name for name, method in known.items() if method.trial is not None]
+        names, bars = [name for name in known if name not in tried], (cheap, nothing)
     if given.bar == "weights":
         known |= weighed()
-        names, bars = ["naive", *weighed()], (lambda _: [], lambda _: [])
+        names, bars = ["naive", *weighed()], (nothing, nothing)
     asked = Asked(sessions, [known[name] for name in (given.strategies or ",".join(names)).split(",")])
     return 0 if compare(course, asked, *bars) else 1
 

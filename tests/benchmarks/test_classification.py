@@ -7,7 +7,17 @@ import pytest
 
 from benchmarks import class_speed, classification, reproduce_classification
 from benchmarks.class_sequences import HARD, SOFT, ClassLearnt, parts
-from benchmarks.classification import WITH, WITHOUT, methods, sessions_of, task_gates, task_targets, tasks_of, weighed
+from benchmarks.classification import (
+    WITH,
+    WITHOUT,
+    cheap,
+    methods,
+    sessions_of,
+    task_gates,
+    task_targets,
+    tasks_of,
+    weighed,
+)
 from benchmarks.lab import Made
 from flashcards.contract.image import ImageShape
 from flashcards.contract.strategies import strategy_spec
@@ -59,7 +69,7 @@ def test_tasks_get_their_figures_and_the_gates_decide(bench):
     words = f"--images 100 --architecture {NET} --autoencoder {AE} --strategies flashcards,naive"
     code, told = bench(classification.main, words)
     assert "100.0 %" in told
-    assert told.count("gate:") == 1 + 2
+    assert told.count("gate:") == 1
     assert told.count("target:") == 1 + 1
     assert code == (1 if "FAILS" in told.partition("target:")[0] else 0)
     again = bench(classification.main, words)[1]
@@ -76,15 +86,27 @@ def test_sessions_are_parts_of_one_dataset(bench):
 
 def test_gates_and_targets_by_hand():
     found = {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9), "naive": chain((0.5, 0.9), (0.1, 0.9))}
-    assert [holds for _, holds in task_gates(found)] == [True, True, True]
-    assert task_gates(found)[1][0] == "training of flashcards costs 3.90 of naive's, its jobs 3.90"
+    assert [holds for _, holds in task_gates(found)] == [True]
+    assert cheap(found)[0] == ("training of flashcards costs 3.90 of naive's, its jobs 3.90", True)
     (naive, best) = task_targets(found)
     assert naive == ("without task id +25.0 points to naive, at least +10", True)
     assert best[1]
     dear = found | {"flashcards": chain((0.8, 0.9), (0.4, 0.6), 4.1)}
-    assert [holds for _, holds in task_gates(dear)] == [False, False, True]
+    assert [holds for _, holds in task_gates(dear)] == [False]
+    assert [holds for _, holds in cheap(dear)] == [False, True]
     slow = found | {"flashcards": chain((0.8, 0.9), (0.7, 0.8), 3.9, beside=0.2)}
-    assert [holds for _, holds in task_gates(slow)] == [True, False, True]
+    assert [holds for _, holds in cheap(slow)] == [False, True]
+
+
+def test_costs_are_measured_in_one_run_of_which_nothing_is_kept(bench, steps):
+    before = sorted(steps.rglob("*"))
+    code, told = bench(
+        classification.main,
+        f"--bar cost --images 60 --tests 20 --architecture {NET} --autoencoder {AE} --strategies naive,lwf",
+    )
+    assert told.count("gate:") == 2
+    assert code == (1 if "FAILS" in told else 0)
+    assert sorted(steps.rglob("*")) == before
 
 
 def test_every_strategy_of_the_issue_can_be_asked_for():
