@@ -32,7 +32,9 @@ def write(report: Report, asked: str = "") -> Path:
 def _head(report: Report, asked: str) -> Lines:
     size, courses = report.course.size, report.courses
     command = f'make reproduce-classification REPRODUCE="{asked}"' if asked else "make reproduce-classification"
-    minutes = sum(made.seconds for course in courses for made in course.used.values()) / 60
+    used = [made for course in courses for made in course.used.values()]
+    minutes = sum(made.seconds for made in used) / 60
+    threads = sorted({made.result["threads"] for made in used if "threads" in made.result}) or [size.threads]
     steps = dict.fromkeys(course.records.link(course.size.name, report.docs) for course in courses if course.used)
     return [
         "# The paper, reproduced: classes",
@@ -43,7 +45,7 @@ def _head(report: Report, asked: str) -> Lines:
         "50,000 images a task, 5,000 steps of 256 images a network and task, a whole ResNet18, and 5 runs; the numbers",
         "of its softer sessions are in a work that it cites, and those here are ours.",
         f"{report.cards} cards, draws or images kept, in all. {minutes:.0f} minutes of work, each step on",
-        f"{size.threads} of two cores. Figures of every step: {', '.join(steps) or 'none yet'}, by the code of",
+        f"{' or '.join(map(str, threads))} of two cores. Figures of every step: {', '.join(steps) or 'none yet'}, by the code of",
         f"{commits(*courses)}.",
     ]
 
