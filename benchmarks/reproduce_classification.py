@@ -45,8 +45,8 @@ def _head(report: Report, asked: str) -> Lines:
         "50,000 images a task, 5,000 steps of 256 images a network and task, a whole ResNet18, and 5 runs; the numbers",
         "of its softer sessions are in a work that it cites, and those here are ours.",
         f"{report.cards} cards, draws or images kept, in all. {minutes:.0f} minutes of work, each step on",
-        f"{' or '.join(map(str, threads))} of two cores. Figures of every step: {', '.join(steps) or 'none yet'}, by the code of",
-        f"{commits(*courses)}.",
+        f"{' or '.join(map(str, threads))} of two cores. Figures of every step: {', '.join(steps) or 'none yet'},",
+        f"by the code of {commits(*courses)}.",
     ]
 
 
