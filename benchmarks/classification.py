@@ -245,13 +245,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--architecture")
     parser.add_argument("--autoencoder")
     parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500, for cost 600")
+    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500, for cost 300")
     parser.add_argument("--tests", type=int, default=1000)
-    parser.add_argument("--epochs", type=int, help="default 8, for cost 2")
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, help="default 0.001, of sessions 0.01")
-    parser.add_argument("--cards", type=int, help="or draws, or images kept, in all; default 1000, for cost 200")
+    parser.add_argument("--cards", type=int, help="or draws, or images kept, in all; default 1000, for cost 100")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--threads", type=int, default=Size.threads)
     add_places(parser)
@@ -268,9 +268,9 @@ def main(words: list[str] | None = None) -> int:
 
 def _compared(given: argparse.Namespace, console: Console) -> int:
     is_tasks, is_cost, epochs_of_maker = given.bar != "sessions", given.bar == "cost", given.autoencoder_epochs
-    images = given.images or (600 if is_cost else 3000 if is_tasks else 1500)
+    images = given.images or (300 if is_cost else 3000 if is_tasks else 1500)
     rate = given.learning_rate or (1e-3 if is_tasks else 1e-2)
-    epochs, cards = given.epochs or (2 if is_cost else 8), given.cards or (200 if is_cost else 1000)
+    epochs, cards = given.epochs, given.cards or (100 if is_cost else 1000)
     seeds = (0,) if is_cost else tuple(map(int, given.seeds.split(",")))
     size = Size(images, given.tests, epochs, seeds, given.side, given.threads, epochs, given.batch, rate)
     course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
