@@ -18,8 +18,6 @@ from benchmarks.classification import (
     WITHOUT,
     Found,
     Rows,
-    cost,
-    job_cost,
     methods,
     session_targets,
     sessions_of,
@@ -83,23 +81,23 @@ class Report:
             "The paper shows bars and prints no number: with task id all of its methods are alike, without it those",
             "that replay nothing fail, and flashcards stay.",
             "",
-            *header("strategy", "with task id", "without", *SEQUENCE3, "BWT", "MB", "x naive: training", "whole jobs"),
+            *header("strategy", "with task id", "without", *SEQUENCE3, "BWT", "MB"),
         ]
         for name, runs in found.items():
             if any(chain.diverged for chain in runs.values()):
-                lines.append(row(NAMES.get(name, name), "diverged", *["-"] * 8))
+                lines.append(row(NAMES.get(name, name), "diverged", *["-"] * 6))
                 continue
             chains = list(runs.values())
             figures = [cells.mean_of([chain.average(each) for chain in chains]) for each in (WITH, WITHOUT)]
             last = [cells.mean_of([chain.row(3, WITHOUT)[place] for chain in chains]) for place in range(3)]
             rest = (cells.mean_of([chain.bwt for chain in chains], "+"), cells.megabytes(runs, "memory"))
             figures[1] += self._few(runs)
-            lines.append(row(NAMES.get(name, name), *figures, *last, *rest, *_times(found, name)))
+            lines.append(row(NAMES.get(name, name), *figures, *last, *rest))
         return [
             *lines,
             "",
-            "The three columns of datasets are without task id, after the last task. *x naive* is of steps that were",
-            "done at different times beside other work; `--bar cost` of the bench measures it.",
+            "The three columns of datasets are without task id, after the last task. What each strategy costs is",
+            'measured in one run: `make bench-classification BENCH="--bar cost"`.',
             "",
             *_task_bars(found),
             "",
@@ -207,11 +205,6 @@ def _shared(found: dict[str, Runs], *names: str) -> Found:
     seeds = set.intersection(*(set(found.get(name, {})) for name in names))
     whole = [seed for seed in sorted(seeds) if all(found[name][seed].is_whole for name in names)]
     return {name: [found[name][seed] for seed in whole] for name in names} if whole else {}
-
-
-def _times(found: dict[str, Runs], name: str) -> tuple[str, str]:
-    both = _shared(found, name, "naive")
-    return (f"{cost(both, name):.2f}", f"{job_cost(both, name):.2f}") if both else ("-", "-")
 
 
 def _task_bars(found: dict[str, Runs]) -> Lines:

@@ -60,7 +60,9 @@ def _by_task(mpl: Any, labels: Sequence[str], tasks: Sequence[str], units: Seque
         axes.grid(axis="y", visible=False)
         axes.spines["right"].set_visible(False)
     panels[0].invert_yaxis()
-    panels[1].legend(fontsize=9.5)
+    # Beside the title: bars may fill the whole of a panel.
+    handles = panels[1].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper right", ncols=min(len(tasks), 5), fontsize=9.5)
     return figure
 
 
