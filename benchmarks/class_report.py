@@ -138,6 +138,10 @@ class Report:
                 *(row(NAMES.get(n, n), *[missing] * len(light), "-", _listed(_their(theirs, n))) for n in names),
             ]
         for name, runs in found.items():
+            if any(chain.diverged for chain in runs.values()):
+                beside = (*["-"] * len(light), _listed(_their(theirs, name)))
+                lines.append(row(NAMES.get(name, name), "diverged", *beside))
+                continue
             by_session = zip(*(chain.by_session for chain in runs.values()), strict=True)
             after = [f"{100 * np.mean(each):.1f}" for each in by_session] or [NOT_RUN] * len(light)
             after[-1] += self._few(runs)
