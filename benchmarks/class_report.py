@@ -101,7 +101,7 @@ class Report:
             "",
             *_task_bars(found),
             "",
-            self._picture(found, sessions, "tasks"),
+            self._picture(self.course, found, sessions, "tasks"),
         ]
 
     def soft(self) -> Lines:
@@ -147,7 +147,7 @@ class Report:
             after[-1] += self._few(runs)
             bwt = cells.mean_of([chain.bwt for chain in runs.values()], "+")
             lines.append(row(NAMES.get(name, name), *after, bwt, _listed(_their(theirs, name))))
-        return [*lines, "", *_session_bars(found), "", self._picture(found, sessions, section)]
+        return [*lines, "", *_session_bars(found), "", self._picture(course, found, sessions, section)]
 
     def downstream(self) -> Lines:
         lab = self.of_downstream
@@ -171,12 +171,12 @@ class Report:
         asked = len(self.course.size.seeds)
         return f" ({len(runs)} of {asked} seeds)" if 0 < len(runs) < asked else ""
 
-    def _picture(self, found: dict[str, Runs], sessions: Sessions, section: str) -> str:
-        """Drawn from the figures, so that it can always be."""
+    def _picture(self, course: ClassCourse, found: dict[str, Runs], sessions: Sessions, section: str) -> str:
+        """Drawn from the figures, so that it can always be; by size, as the figures are."""
         shown = {name: runs for name, runs in found.items() if runs and all(chain.is_whole for chain in runs.values())}
-        if not shown or self.course.planning:
+        if not shown or course.planning:
             return ""
-        folder = self.docs / "reproduction" / "classification" / self.course.size.name
+        folder = self.docs / "reproduction" / "classification" / course.size.name
         folder.mkdir(parents=True, exist_ok=True)
         units = [[_unit(chain, seed) for seed, chain in runs.items()] for runs in shown.values()]
         labels = [NAMES.get(name, name) for name in shown]

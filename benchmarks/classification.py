@@ -232,6 +232,7 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
         f"{size.batch}, learning rate {size.learning_rate:g}, seeds {size.seeds}"
     )
     console.print("MB: kept beside the classifier, at the end. x naive: seconds of all trainings; jobs: of whole jobs")
+    console.print("Steps that were kept took what they took, beside whatever else ran: --bar cost measures it")
     held = tell(console, "gate", gates(found))
     tell(console, "target", targets(found))
     return held

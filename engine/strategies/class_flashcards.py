@@ -5,8 +5,8 @@
     theta* = argmin CE(f(x), label) + lambda [ CE(f(c), p(c)) + mean (z(c) - z_old(c))^2 ]
 
 Replay alone barely helps a classifier: new and old differ in more than their classes, one being images and the other
-cards, and who tells all classes apart by gradient learns to tell images from cards: after two more tasks half of the
-test images of CIFAR-10 were taken for Fashion-MNIST, and one in a hundred of the same that g had blurred.
+cards, and who tells all classes apart by gradient learns to tell images from cards. Cards are blurred, so that sharp
+images of an old task are then taken for a new one.
 
 `transplant` therefore gives every other card what g leaves out of a new image, c' = c + x - g(x): what is fine is then
 as often old as new, and only what it lies on tells them apart. The old classifier answers these cards as well, and on
