@@ -66,7 +66,8 @@ class Report:
 
     def runs(self, course: ClassCourse, sessions: Sessions, names: tuple[str, ...]) -> dict[str, Runs]:
         """Those that came to their end."""
-        known = methods(self.cards, course.size.images * max(1, len(sessions.light)))
+        of = "sessions" if sessions.light else "tasks"
+        known = methods(self.cards, course.size.images * max(1, len(sessions.light)), of)
         found = {
             name: {seed: course.learn(sessions, known[name], seed) for seed in course.size.seeds} for name in names
         }

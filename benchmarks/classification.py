@@ -7,7 +7,7 @@ command can be stopped and goes on where it was.
 parts of CIFAR-10, each in a light of its own. `--bar cost`: every strategy on fewer images, one after the other in one
 run, of which nothing is kept: do nothing else beside it. `--bar speed`: the loop against one that is written by hand.
 `--bar losses`: ways to draw cards and to learn from them, see class_trials.py. `--bar weights`: how strongly baselines
-that have a weight should hold, on the tasks; ask it of seeds that no bar has.
+that have a weight should hold; ask it of seeds that no bar has. Both are of the tasks, or with `--of sessions` of those.
 """
 
 import argparse
@@ -43,18 +43,28 @@ WITH, WITHOUT = "accuracy", "accuracy_without_task_id"
 GATES = ("naive", "ewc", "si", "lwf")
 BARS = ("tasks", "sessions", "cost", "speed", "weights", "losses")
 DEAREST = 4.0  # times the training of naive
+#: What `flashcards` is there by default, under the name of what it is.
+SAME = {"tasks": "transplant", "sessions": "by_class"}
 Found = dict[str, list[ClassLearnt]]
 Rows = list[tuple[str, bool]]
 Bars = Callable[[Found], Rows]
 
 
-def methods(cards: int, images: int) -> dict[str, ClassMethod]:
+#: Of those of `weighed`, the best on seed 7, which no bar has: of the tasks without task id, of sessions after the last.
+WEIGHTS = {"tasks": {"ewc": 10_000.0, "si": 10.0}, "sessions": {"ewc": 10.0, "si": 1.0}}
+TRIED = {
+    "tasks": {"ewc": (1e2, 1e3, 1e4, 1e5), "si": (1.0, 10.0, 100.0, 1000.0), "lwf": (0.3, 1.0, 3.0)},
+    # Gradients of SGD are not scaled: springs as stiff as those that serve Adam make it diverge.
+    "sessions": {"ewc": (1.0, 10.0, 100.0, 1000.0), "si": (0.1, 1.0, 10.0)},
+}
+
+
+def methods(cards: int, images: int, of: str = "tasks") -> dict[str, ClassMethod]:
     share = max(1, images // 10)
     every = [
         *losses(cards).values(),
         ClassMethod("naive", {"kind": "naive"}),
-        ClassMethod("ewc", {"kind": "ewc", "weight": 10_000.0}),
-        ClassMethod("si", {"kind": "si", "weight": 10.0}),
+        *(ClassMethod(kind, {"kind": kind, "weight": weight}) for kind, weight in WEIGHTS[of].items()),
         ClassMethod("lwf", {"kind": "lwf"}),
         ClassMethod("imm mean", {"kind": "imm", "merge": "mean"}),
         ClassMethod("imm mode", {"kind": "imm", "merge": "mode"}),
@@ -86,17 +96,17 @@ def losses(cards: int) -> dict[str, ClassMethod]:
         ClassMethod("paper", paper, first=first),
         ClassMethod("by_class", by_class, first=first),
         ClassMethod("local_distill", {**by_class, "loss": "local_distill"}, first=first),
+        ClassMethod("transplant", {**by_class, "loss": "transplant"}, first=first),
         *(ClassMethod(name, by_class, first=first, trial=trial) for name, trial in tried.items()),
     ]
     return {method.name: method for method in every}
 
 
-def weighed() -> dict[str, ClassMethod]:
-    """Baselines by weight: those of `methods` were the best here without task id, on seed 7, which no bar has."""
-    tried = {"ewc": (1e2, 1e3, 1e4, 1e5), "si": (1.0, 10.0, 100.0, 1000.0), "lwf": (0.3, 1.0, 3.0)}
+def weighed(of: str = "tasks") -> dict[str, ClassMethod]:
+    """Baselines by weight."""
     every = [
         ClassMethod(f"{kind}-{weight:g}", {"kind": kind, "weight": weight}, first={"kind": kind})
-        for kind, weights in tried.items()
+        for kind, weights in TRIED[of].items()
         for weight in weights
     ]
     return {method.name: method for method in every}
@@ -241,6 +251,7 @@ def compare(course: ClassCourse, asked: Asked, gates: Bars, targets: Bars) -> bo
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.classification", description=__doc__)
     parser.add_argument("--bar", choices=BARS, default="tasks")
+    parser.add_argument("--of", choices=("tasks", "sessions"), default="tasks", help="weights and losses")
     parser.add_argument("--setting", choices=("hard", "soft"), default="hard", help="of sessions")
     parser.add_argument("--strategies", help="default: those that the bar speaks of")
     parser.add_argument("--architecture")
@@ -268,14 +279,15 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _compared(given: argparse.Namespace, console: Console) -> int:
-    is_tasks, is_cost, epochs_of_maker = given.bar != "sessions", given.bar == "cost", given.autoencoder_epochs
+    of = given.of if given.bar in ("weights", "losses") else "sessions" if given.bar == "sessions" else "tasks"
+    is_tasks, is_cost, epochs_of_maker = of == "tasks", given.bar == "cost", given.autoencoder_epochs
     images = given.images or (300 if is_cost else 3000 if is_tasks else 1500)
     rate = given.learning_rate or (1e-3 if is_tasks else 1e-2)
     epochs, cards = given.epochs, given.cards or (100 if is_cost else 1000)
     seeds = (0,) if is_cost else tuple(map(int, given.seeds.split(",")))
     size = Size(images, given.tests, epochs, seeds, given.side, given.threads, epochs, given.batch, rate)
     course = ClassCourse(given.folder, data_folder(), size, console, records=records_of(given))
-    known = methods(cards, images * len(HARD) if not is_tasks else images)
+    known = methods(cards, images * len(HARD) if not is_tasks else images, of)
     if is_tasks:
         sessions = tasks_of(given.architecture or "tasknet", given.autoencoder or "tasknet_ae", epochs_of_maker)
         names = ["flashcards", "naive", "ewc", "si", "lwf", "vae_replay", "coreset", "joint"]
@@ -286,13 +298,13 @@ def _compared(given: argparse.Namespace, console: Console) -> int:
         names = ["flashcards", "naive", "ewc", "si", "coreset 10 %"]
     bars: tuple[Bars, Bars] = (task_gates, task_targets) if is_tasks else (nothing, session_targets)
     if given.bar == "losses":
-        names = [*losses(cards), "naive", "coreset"]
+        names = [*(name for name in losses(cards) if name != SAME[of]), "naive", "coreset"]
     if is_cost:
-        tried = [name for name, method in known.items() if method.trial is not None]
+        tried = [SAME[of], *(name for name, method in known.items() if method.trial is not None)]
         names, bars = [name for name in known if name not in tried], (cheap, nothing)
     if given.bar == "weights":
-        known |= weighed()
-        names, bars = ["naive", *weighed()], (nothing, nothing)
+        known |= weighed(of)
+        names, bars = ["naive", *weighed(of)], (nothing, nothing)
     asked = Asked(sessions, [known[name] for name in (given.strategies or ",".join(names)).split(",")])
     return 0 if compare(course, asked, *bars) else 1
 

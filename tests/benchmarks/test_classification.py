@@ -114,6 +114,8 @@ def test_every_strategy_of_the_issue_can_be_asked_for():
     kinds = {"flashcards", "naive", "joint", "coreset", "ewc", "si", "lwf", "vae_replay", "imm", "eeil", "agem"}
     assert {strategy.kind for strategy in found.values()} == kinds
     assert {method.config["kind"] for method in weighed().values()} == {"ewc", "si", "lwf"}
+    assert {method.config["kind"] for method in weighed("sessions").values()} == {"ewc", "si"}
+    assert methods(1000, 7500)["ewc"].config != methods(1000, 7500, "sessions")["ewc"].config
     one, other = weighed()["si-1"], weighed()["si-1000"]
     assert (one.at(1), other.at(1), other.at(2)["weight"]) == ({"kind": "si"}, {"kind": "si"}, 1000)
     assert found["flashcards"] == strategy_spec.validate_python({"kind": "flashcards", "count": 1000})  # the default
