@@ -19,7 +19,7 @@ from engine.measures import mae_B
 from engine.resume import Standing, Training
 from engine.strategies.base import Strategy
 from engine.strategies.flashcards import FlashcardsReplay
-from engine.strategies.replay import Replay, derived_seed, shares
+from engine.strategies.replay import derived_seed, shares
 from engine.task_cards import TaskCards, as_batches, open_task_cards
 from flashcards.contract.strategies import Flashcards
 
@@ -74,8 +74,7 @@ class Trusted(FlashcardsReplay):
     def _make(self, epoch: int) -> None:
         setting = self.setting
         kept = [self._best_half(cards.make(epoch)) for cards in self.sources]
-        spec = setting.work.spec
-        self.replay = Replay(Images(np.concatenate(kept), setting.images.range), spec.seed, spec.batch_size)
+        self.replay = self._beside(Images(np.concatenate(kept), setting.images.range))
 
     def _best_half(self, cards_NHWC: np.ndarray) -> np.ndarray:
         base, parts = self.setting.base, as_batches(cards_NHWC, self.setting.chunk, self.setting.device)
@@ -128,37 +127,7 @@ class ChannelsMatched(FlashcardsReplay):
                     deviation_C, 1e-6
                 ) * kept.facts.channel_deviation + kept.facts.channel_mean
             parts.append(np.clip(x_NHWC, *setting.images.range).astype(np.float32))
-        spec = setting.work.spec
-        self.replay = Replay(Images(np.concatenate(parts), setting.images.range), spec.seed, spec.batch_size)
-
-
-class OtherShare(Replay):
-    """`factor` times as many old samples as new ones in each batch."""
-
-    def __init__(self, replay: Replay, seed: int, factor: float) -> None:
-        super().__init__(replay.images, seed, replay.batch_size)
-        self.factor = factor
-
-    def begin_epoch(self, epoch: int, train_images: int) -> None:
-        super().begin_epoch(epoch, math.ceil(train_images * self.factor))
-
-    def rows(self, number: int, count: int) -> np.ndarray:
-        first = round(number * self.batch_size * self.factor)
-        return self.order[first : first + max(1, round(count * self.factor))]
-
-
-class HalfAsMany(FlashcardsReplay):
-    """Of the old, beside the new: the mean over cards, and so lambda, stays what it is."""
-
-    factor = 0.5
-
-    def _make(self, epoch: int) -> None:
-        super()._make(epoch)
-        self.replay = OtherShare(self.replay, self.setting.work.spec.seed, self.factor)
-
-
-class TwiceAsMany(HalfAsMany):
-    factor = 2.0
+        self.replay = self._beside(Images(np.concatenate(parts), setting.images.range))
 
 
 class MomentsMatched(FlashcardsReplay):
@@ -169,8 +138,7 @@ class MomentsMatched(FlashcardsReplay):
 
     def _make(self, epoch: int) -> None:
         parts = [self._matched(cards, cards.make(epoch)) for cards in self.sources]
-        spec = self.setting.work.spec
-        self.replay = Replay(Images(np.concatenate(parts), self.setting.images.range), spec.seed, spec.batch_size)
+        self.replay = self._beside(Images(np.concatenate(parts), self.setting.images.range))
 
     def _matched(self, cards: TaskCards, x_NHWC: np.ndarray) -> np.ndarray:
         kept = capsule.load(cards.model)

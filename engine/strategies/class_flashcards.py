@@ -38,7 +38,7 @@ from engine.data import Images
 from engine.resume import Standing
 from engine.strategies.base import Strategy
 from engine.strategies.distilling import distilled, padded
-from engine.strategies.flashcards import count_of, save_sheet
+from engine.strategies.flashcards import count_of, ratio_of, save_sheet
 from engine.strategies.lwf import TEMPERATURE
 from engine.strategies.replay import Replay, derived_seed, shares
 from engine.strategies.setting import Setting
@@ -51,6 +51,7 @@ Loss = tuple[torch.Tensor, torch.Tensor]  # what is descended, and the error tha
 
 class ClassFlashcards(Strategy):
     makes_cards = True
+    ratio = 1.0  # where the config leaves it open; no other was measured
 
     def __init__(self, setting: Setting) -> None:
         config: Flashcards = setting.config
@@ -97,7 +98,7 @@ class ClassFlashcards(Strategy):
         """And what the old classifier says to them, and sees in them."""
         setting, spec = self.setting, self.setting.work.spec
         images = Images(self._cards(epoch), setting.images.range)
-        self.replay = Replay(images, spec.seed, spec.batch_size)
+        self.replay = Replay(images, spec.seed, spec.batch_size, ratio_of(setting.config, self.ratio))
         with torch.no_grad():
             parts = []
             for first in range(0, len(images), setting.chunk):
@@ -152,7 +153,7 @@ class ClassFlashcards(Strategy):
         self, x_BCHW: torch.Tensor, old_BCHW: torch.Tensor, z_BL: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The cards, every other one with what is fine in a new image, and what the old classifier sees in them."""
-        x_BCHW = x_BCHW[: len(old_BCHW) : 2]
+        x_BCHW = x_BCHW[torch.arange(0, len(old_BCHW), 2, device=x_BCHW.device) % len(x_BCHW)]
         fine_BCHW = x_BCHW - self.setting.classes.autoencoder(x_BCHW)
         old_BCHW, z_BL = old_BCHW.clone(), z_BL.clone()
         old_BCHW[::2] = (old_BCHW[::2] + fine_BCHW).clamp(*self.setting.images.range)

@@ -1,7 +1,8 @@
 """`flashcards`, Algorithm 2 of the paper: theta* = argmin mean |f(x) - x| + lambda mean |f(c) - c|, from the old theta.
 
 x are the new images, c cards that the network of the base version made of itself: equally many for each earlier task,
-started from the capsule of that task where there is one.
+started from the capsule of that task where there is one. The paper has as many cards as images in a batch; twice as
+many say with less noise what is to be kept, and both old and new are learnt better (docs/reproduction-continual.md).
 
 In denoising the paper adds noise to the images of all tasks and says nothing of cards. Cards are made as ever, by
 passes without noise, and are the clean side of a pair: they are shown with noise, as the images they stand for are.
@@ -40,7 +41,13 @@ def count_of(config: Flashcards, setting: Setting) -> int:
     return max(len(setting.names), math.ceil(config.share * len(setting.own_rows)))
 
 
+def ratio_of(config: Flashcards, auto: float) -> float:
+    return auto if config.ratio == "auto" else config.ratio
+
+
 class FlashcardsReplay(Strategy):
+    ratio = 2.0  # where the config leaves it open
+
     def __init__(self, setting: Setting) -> None:
         config: Flashcards = setting.config
         self.setting, self.weight, self.fresh = setting, config.weight, config.fresh
@@ -64,8 +71,11 @@ class FlashcardsReplay(Strategy):
         """Epoch 0: those that serve for the whole training."""
         setting = self.setting
         cards_NHWC = np.concatenate([cards.make(epoch) for cards in self.sources])
-        spec = setting.work.spec
-        self.replay = Replay(Images(cards_NHWC, setting.images.range), spec.seed, spec.batch_size)
+        self.replay = self._beside(Images(cards_NHWC, setting.images.range))
+
+    def _beside(self, cards: Images) -> Replay:
+        spec = self.setting.work.spec
+        return Replay(cards, spec.seed, spec.batch_size, ratio_of(self.setting.config, self.ratio))
 
     def begin_epoch(self, epoch: int) -> None:
         if self.replay is not None and self.fresh and epoch > 1:

@@ -1,4 +1,4 @@
-"""Old samples beside new ones: each batch gets as many of the old as it has of the new."""
+"""Old samples beside new ones: each batch gets as many of the old as it has of the new, or `ratio` times as many."""
 
 import math
 
@@ -24,20 +24,20 @@ def shares(count: int, tasks: int) -> list[int]:
 
 
 class Replay:
-    def __init__(self, images: Images, seed: int, batch_size: int) -> None:
-        self.images, self.batch_size = images, batch_size
+    def __init__(self, images: Images, seed: int, batch_size: int, ratio: float = 1.0) -> None:
+        self.images, self.batch_size, self.ratio = images, batch_size, ratio
         self.seed = derived_seed(seed, OWN_STREAM)
 
     def begin_epoch(self, epoch: int, train_images: int) -> None:
         """Shuffled anew as often as it takes to go beside all new images: a function of (seed, epoch) alone."""
-        rounds = math.ceil(train_images / len(self.images))
+        rounds = math.ceil(math.ceil(train_images * self.ratio) / len(self.images))
         orders = [shuffled(len(self.images), self.seed, epoch * rounds + number) for number in range(rounds)]
         self.order = np.concatenate(orders)
 
     def rows(self, number: int, count: int) -> np.ndarray:
         """Which of the old samples stand beside batch `number` of this epoch."""
-        first = number * self.batch_size
-        return self.order[first : first + count]
+        first = int(number * self.batch_size * self.ratio)  # down, so that the last batch of an epoch finds some too
+        return self.order[first : first + max(1, round(count * self.ratio))]
 
     def batch(self, number: int, count: int, device: torch.device) -> torch.Tensor:
         return self.images.batch(self.rows(number, count), device)

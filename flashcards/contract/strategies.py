@@ -21,6 +21,9 @@ class Flashcards(Record):
         default=None, gt=0, le=10, description="in place of count: so many cards for each image of the new task"
     )
     r: Annotated[int, Field(ge=0, le=1000)] | Literal["auto"] = "auto"
+    ratio: Annotated[float, Field(gt=0, le=8)] | Literal["auto"] = Field(
+        default="auto", description="cards beside each new image of a batch; the paper has 1. auto: 2, of classes 1"
+    )
     weight: Weight = 1.0
     fresh: bool = Field(default=False, description="true: other cards in every epoch")
     loss: Literal["auto", "soft_labels", "transplant", "local_distill"] = Field(

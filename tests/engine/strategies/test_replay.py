@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 
 from engine.aims import Reconstruct
@@ -46,6 +47,24 @@ def test_of_many_old_ones_every_epoch_has_others():
     assert len(set(one)) == len(set(other)) == 10
     assert one != other
     assert in_order(replay, 1, 10) == one
+
+
+def test_a_batch_may_have_more_or_fewer_old_ones_than_new_ones():
+    twice = Replay(numbered(40), 0, 4, ratio=2.0)
+    twice.begin_epoch(1, train_images=10)
+    assert [len(twice.rows(number, count)) for number, count in enumerate((4, 4, 2))] == [8, 8, 4]
+    assert len({int(row) for number in range(3) for row in twice.rows(number, 4)}) == 24  # none of them twice
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.3, 0.5, 1 / 3, 0.99, 1.5, 8])
+@pytest.mark.parametrize("batch", [1, 3, 16])
+def test_every_batch_finds_an_old_one_whatever_the_ratio(ratio, batch):
+    for train_images in (1, 10, 33):
+        replay = Replay(numbered(3), 0, batch, ratio)
+        replay.begin_epoch(1, train_images)
+        for number, first in enumerate(range(0, train_images, batch)):
+            count = min(batch, train_images - first)
+            assert len(replay.rows(number, count)) == max(1, round(count * ratio))
 
 
 class Spy:
