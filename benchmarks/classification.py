@@ -43,6 +43,7 @@ WITH, WITHOUT = "accuracy", "accuracy_without_task_id"
 GATES = ("naive", "ewc", "si", "lwf")
 BARS = ("tasks", "sessions", "cost", "speed", "weights", "losses")
 DEAREST = 4.0  # times the training of naive
+SESSION_IMAGES = 750  # with twice as many the bar takes longer than an hour of two cores
 #: What `flashcards` is there by default, under the name of what it is.
 SAME = {"tasks": "transplant", "sessions": "by_class"}
 Found = dict[str, list[ClassLearnt]]
@@ -50,8 +51,9 @@ Rows = list[tuple[str, bool]]
 Bars = Callable[[Found], Rows]
 
 
-#: Of those of `weighed`, the best on seed 7, which no bar has: of the tasks without task id, of sessions after the last.
-WEIGHTS = {"tasks": {"ewc": 10_000.0, "si": 10.0}, "sessions": {"ewc": 10.0, "si": 1.0}}
+#: Of those of `weighed`, the best on seed 7, which no bar has: of the tasks without task id; of sessions (of 500 images)
+#: after the last, and where two are alike over all.
+WEIGHTS = {"tasks": {"ewc": 10_000.0, "si": 10.0}, "sessions": {"ewc": 10.0, "si": 10.0}}
 TRIED = {
     "tasks": {"ewc": (1e2, 1e3, 1e4, 1e5), "si": (1.0, 10.0, 100.0, 1000.0), "lwf": (0.3, 1.0, 3.0)},
     # Gradients of SGD are not scaled: springs as stiff as those that serve Adam make it diverge.
@@ -257,7 +259,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--architecture")
     parser.add_argument("--autoencoder")
     parser.add_argument("--side", type=int, default=32)
-    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 1500, for cost 300")
+    parser.add_argument("--images", type=int, help="a task; default 3000, of sessions 750, for cost 300")
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
@@ -281,7 +283,7 @@ def main(words: list[str] | None = None) -> int:
 def _compared(given: argparse.Namespace, console: Console) -> int:
     of = given.of if given.bar in ("weights", "losses") else "sessions" if given.bar == "sessions" else "tasks"
     is_tasks, is_cost, epochs_of_maker = of == "tasks", given.bar == "cost", given.autoencoder_epochs
-    images = given.images or (300 if is_cost else 3000 if is_tasks else 1500)
+    images = given.images or (300 if is_cost else 3000 if is_tasks else SESSION_IMAGES)
     rate = given.learning_rate or (1e-3 if is_tasks else 1e-2)
     epochs, cards = given.epochs, given.cards or (100 if is_cost else 1000)
     seeds = (0,) if is_cost else tuple(map(int, given.seeds.split(",")))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.class_report import SECTIONS, Report
 from benchmarks.class_sequences import ClassCourse
+from benchmarks.classification import SESSION_IMAGES
 from benchmarks.downstream import Downstream
 from benchmarks.kept import Size
 from benchmarks.real import data_folder
@@ -60,7 +61,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--session-autoencoder", default="blk_4_fil_32")
     parser.add_argument("--side", type=int, default=32)
     parser.add_argument("--images", type=int, default=3000)
-    parser.add_argument("--session-images", type=int, default=1500)
+    parser.add_argument("--session-images", type=int, default=SESSION_IMAGES)
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--autoencoder-epochs", type=int, help="of what makes cards; default: half as many")
