@@ -7,7 +7,8 @@ command can be stopped and goes on where it was.
 parts of CIFAR-10, each in a light of its own. `--bar cost`: every strategy on fewer images, one after the other in one
 run, of which nothing is kept: do nothing else beside it. `--bar speed`: the loop against one that is written by hand.
 `--bar losses`: ways to draw cards and to learn from them, see class_trials.py. `--bar weights`: how strongly baselines
-that have a weight should hold; ask it of seeds that no bar has. Both are of the tasks, or with `--of sessions` of those.
+that have a weight should hold; ask it of seeds that no bar has. Both are of the tasks, or of sessions with
+`--of sessions`.
 """
 
 import argparse
@@ -51,8 +52,8 @@ Rows = list[tuple[str, bool]]
 Bars = Callable[[Found], Rows]
 
 
-#: Of those of `weighed`, the best on seed 7, which no bar has: of the tasks without task id; of sessions (of 500 images)
-#: after the last, and where two are alike over all.
+#: Of those of `weighed`, the best on seed 7, which no bar has: of the tasks without task id; of sessions, of 500 images
+#: each, after the last one, and where two are alike there over all.
 WEIGHTS = {"tasks": {"ewc": 10_000.0, "si": 10.0}, "sessions": {"ewc": 10.0, "si": 10.0}}
 TRIED = {
     "tasks": {"ewc": (1e2, 1e3, 1e4, 1e5), "si": (1.0, 10.0, 100.0, 1000.0), "lwf": (0.3, 1.0, 3.0)},

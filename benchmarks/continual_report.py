@@ -193,10 +193,10 @@ class Report:
         tried, three = continual.tried(self.cards), SEQUENCE5[:3]
         both = {name: [self.runs(method, tasks) for tasks in (SEQUENCE5, three)] for name, method in tried.items()}
         lines = [
-            "As many cards as images in a batch, as in the paper, and one thing changed at a time (`benchmarks/trials.py`",
-            "says what); `flashcards`, the default, has twice as many. *when new*: the mean error on each task right after",
-            "it was learnt, which is what replay costs. *times*: AvgMAE over that of equal numbers, on the seeds that both",
-            "have; below 1 the change helps.",
+            "As many cards as images in a batch, as in the paper, and one thing changed at a time",
+            "(`benchmarks/trials.py` says what); `flashcards`, the default, has twice as many. *when new*: the mean",
+            "error on each task right after it was learnt, which is what replay costs. *times*: AvgMAE over that of",
+            "equal numbers, on the seeds that both have; below 1 the change helps.",
             "",
             *header("what was changed", "five tasks: MAE", "BWT", "when new", "times", "three: MAE", "BWT", "times"),
         ]

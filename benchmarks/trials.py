@@ -4,7 +4,6 @@ They are not strategies of the product: what helps on the mean of several seeds 
 that it can be tried again. `make bench-continual BENCH="--bar plasticity"` prints them beside each other.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
