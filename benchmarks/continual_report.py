@@ -126,15 +126,16 @@ class Report:
         lines = [
             "Gaussian noise of this deviation, the range being 1; noisy images are cut to the range.",
             "",
-            *header("noise", "MAE", "BWT", *SEQUENCE5),
+            *header("noise", "strategy", "MAE", "BWT", *SEQUENCE5),
         ]
         shown = []
         for noise in NOISES:
-            found = self.of("flashcards", SEQUENCE5, Scenario("denoising", noise))
-            each = [cells.error_at(found, place) for place in range(len(SEQUENCE5))]
-            lines.append(row(f"{noise:g}", *self.figures(found), *each))
+            for name in ("flashcards", EQUAL):
+                found = self.of(name, SEQUENCE5, Scenario("denoising", noise))
+                each = [cells.error_at(found, place) for place in range(len(SEQUENCE5))]
+                lines.append(row(f"{noise:g}", NAMES[name], *self.figures(found), *each))
             if noise in (NOISES[0], NOISES[-1]):
-                shown.append(self._seen(found, noise))
+                shown.append(self._seen(self.of("flashcards", SEQUENCE5, Scenario("denoising", noise)), noise))
         return [*lines, "", *(line for group in shown for line in group)]
 
     def _seen(self, found: Runs, noise: float) -> Lines:

@@ -84,6 +84,13 @@ def test_cards_may_be_a_share_of_the_new_images(kept, setting_of):
     assert counted(Try(2), count=41) == [41, 41]
 
 
+@pytest.mark.parametrize(("told", "beside"), [({}, 8), ({"ratio": 1}, 4), ({"ratio": 0.5}, 2)])
+def test_a_batch_has_twice_as_many_cards_as_new_images_unless_told_otherwise(kept, setting_of, told, beside):
+    opened = open_strategy(setting_of(kept.task("last", strategy={**CARDS, **told})))
+    opened.replay.begin_epoch(1, train_images=100)
+    assert len(opened.replay.rows(0, 4)) == beside
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_over_ten_tasks_cards_stay_in_balance_and_the_first_does_not_fade(first, lost, digits_by_class):

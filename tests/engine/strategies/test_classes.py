@@ -367,17 +367,18 @@ class TestFlashcards:
         assert torch.allclose(error, F.cross_entropy(taught(x), labels))
         assert torch.allclose(loss, error + 0.5 * (soft + drift), atol=1e-6)
 
-    def test_transplant_gives_every_other_card_what_is_fine_in_a_new_image(self, setting, cards):
-        found, taught = setting({"kind": "flashcards", "weight": 0.5}), network()
+    @pytest.mark.parametrize(("told", "ratio"), [({}, 1), ({"ratio": 2.0}, 2)])
+    def test_transplant_gives_every_other_card_what_is_fine_in_a_new_image(self, setting, cards, told, ratio):
+        found, taught = setting({"kind": "flashcards", "weight": 0.5, **told}), network()
         maker = torch.nn.AvgPool2d(3, stride=1, padding=1)  # what it leaves out is what is fine
         found = replace(found, classes=replace(found.classes, autoencoder=maker))
         strategy = self.made(found, taught, cards)
         assert strategy.kind == "transplant"
         x, labels = batch(found)
         loss, error = strategy.loss(x, labels, Standing())
-        c = cards.batch(strategy.replay.order[:4], CPU)
-        fine = torch.stack([c[0] + x[0] - maker(x)[0], c[1], c[2] + x[2] - maker(x)[2], c[3]])
-        c = fine.clamp(*found.images.range)
+        c = cards.batch(strategy.replay.order[: 4 * ratio], CPU).clone()
+        c[::2] += (x - maker(x))[[0, 2] * ratio]
+        c = c.clamp(*found.images.range)
         soft = -(padded(torch.softmax(found.base(c), 1), 4) * torch.log_softmax(taught(c), 1)).sum(1).mean()
         drift = ((taught.encoder(c) - found.base.encoder(c)) ** 2).mean()
         held = distilled(taught(x), found.base(x), found.classes.spans, 2.0)
