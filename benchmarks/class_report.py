@@ -43,8 +43,9 @@ NAMES = {
 THEIRS = {"paper": "flashcards"}  # what the paper calls it
 CARDS = ("flashcards", "paper", "local_distill")
 TASKS = ("joint", "naive", "ewc", "si", "lwf", "imm mean", "imm mode", "vae_replay", "eeil", "agem", "coreset", *CARDS)
-SOFT_SESSIONS = ("naive", "joint", "ewc", "si", "imm mode", "eeil", "agem", *CARDS)
-HARD_SESSIONS = ("naive", "joint", "ewc", "si", "coreset 1 %", "coreset 10 %", *CARDS)
+SESSION_CARDS = ("flashcards", "paper")
+SOFT_SESSIONS = ("naive", "joint", "ewc", "si", "imm mode", "eeil", "agem", *SESSION_CARDS)
+HARD_SESSIONS = ("naive", "joint", "ewc", "si", "coreset 1 %", "coreset 10 %", *SESSION_CARDS)
 Runs = dict[int, ClassLearnt]  # by seed
 
 
