@@ -18,6 +18,7 @@ from benchmarks.classification import (
     tasks_of,
     weighed,
 )
+from benchmarks.downstream import Downstream
 from benchmarks.lab import Made
 from flashcards.contract.image import ImageShape
 from flashcards.contract.strategies import strategy_spec
@@ -165,6 +166,19 @@ def test_the_report_has_a_table_of_each(bench, tmp_path):
     assert {picture.stem for picture in tmp_path.rglob("*.png")} == {"tasks", "hard"}
     assert "| naive (SFT) | not run: no data |" in report
     assert "67.9, 68.0, 68.1, 65.6, 65.8" in report
+
+
+@pytest.mark.slow
+def test_classifiers_learn_from_what_autoencoders_make_of_images(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(Downstream, "classifier", NET.replace("tasknet", "tasknet_10"))
+    monkeypatch.setattr(Downstream, "autoencoder", "blk_1_fil_4")
+    code, told = bench(reproduce_classification.main, f"--images 400 --docs {tmp_path} --epochs 12 --only downstream")
+    assert code == 0
+    assert told.count("downstream/") == 3 * 3
+    report = (tmp_path / "reproduction-classification.md").read_text()
+    [figures] = [line.split("|")[2:5] for line in report.splitlines() if line.startswith("| mnist |")]
+    assert all(figure.strip() == "collapsed" or 0.1 < float(figure) <= 1 for figure in figures)
+    assert "collapsed" not in figures[0]
 
 
 def test_a_report_of_what_is_kept_does_nothing(bench, tmp_path, monkeypatch):
